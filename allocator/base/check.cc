@@ -2,6 +2,7 @@
 
 #include <sys/syscall.h>
 
+#include <cerrno>
 #include <cstdlib>
 
 #include "allocator/base/line_end.h"
@@ -17,8 +18,12 @@ void CheckFailed(const char* expression, std::uint64_t left,
   out.Text("hakmem: fatal: internal check failed: ").Text(expression);
   out.Text(" (").Decimal(left).Text(" vs ").Decimal(right).Text(") at ");
   out.Text(file).Text(":").SignedDecimal(line).Text(LineEnd().text());
-  // There is no layer below to ask.
-  SystemCall(SYS_write, StandardError(), out.c_str(), out.text().size());
+  NoteEnd();
+  int error_number = 0;
+  do {  // There is no layer below to ask.
+    error_number = ErrorOf(
+        SystemCall(SYS_write, StandardError(), out.c_str(), out.text().size()));
+  } while (error_number == EINTR || AwaitRoom(error_number));
   if (t_is_strict) __builtin_trap();  // as AbortProcess
   std::abort();
 }

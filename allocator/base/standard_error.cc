@@ -1,8 +1,10 @@
 #include "allocator/base/standard_error.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include <atomic>
 #include <cerrno>
@@ -20,6 +22,9 @@ constinit bool g_is_noted = false;
 constinit FileId g_file = {};
 // Written at the start and before a filter comes; read by all.
 constinit std::atomic<bool> g_is_there{false};
+// Written by the first NoteEnd, then by each thread that makes a pause.
+constexpr int kNoEnd = -1;
+constinit std::atomic<int> g_pauses_left{kNoEnd};
 
 // 0, or the errno. By the call that the loader makes, too, which a filter of
 // the start allows.
@@ -80,6 +85,24 @@ int LogInItsPlace() {
                        (S_ISFIFO(facts.st_mode) ||
                         (S_ISREG(facts.st_mode) && (flags & O_APPEND) != 0)));
   return is_log ? kStandardError : -1;
+}
+
+void NoteEnd(int pauses) {
+  int none = kNoEnd;
+  g_pauses_left.compare_exchange_strong(none, pauses,
+                                        std::memory_order_relaxed);
+}
+
+bool AwaitRoom(int error_number) {
+  const int left = g_pauses_left.load(std::memory_order_relaxed);
+  if (error_number != EAGAIN || left <= 0) return false;
+  // Two threads at once may take the same one.
+  g_pauses_left.store(left - 1, std::memory_order_relaxed);
+  // By a call that programs leave themselves.
+  constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 1'000'000};
+  constexpr std::uint32_t kWord = 0;
+  SystemCall(SYS_futex, &kWord, FUTEX_WAIT_PRIVATE, 0, &kPause);
+  return true;
 }
 
 }  // namespace hakmem

@@ -1,9 +1,9 @@
-// The standard error that the process started with.
+// The standard error that the process started with, and waits for room there.
 //
-// Owns: which file that was. Called by: whatever says something that the
-// program did not ask for. Thread-safety: NoteStandardError() at the start; the
-// rest any thread, signal handlers included; nothing allocates; errno is left
-// as it was.
+// Owns: which file that was, and how long a process that ends still waits.
+// Called by: whatever says something that the program did not ask for.
+// Thread-safety: NoteStandardError() at the start; the rest any thread, signal
+// handlers included; nothing allocates; errno is left as it was.
 //
 // A program may close descriptor 2, and a file of its own gets the number. So
 // who writes there asks each time whether the descriptor is still the file that
@@ -46,6 +46,16 @@ int StandardError();
 // log is a terminal, or a pipe or file that is only added to and that children
 // get. For a process's last words that have no other place.
 int LogInItsPlace();
+
+// The process ends: what is written from now on waits for room. All its threads
+// together make so many pauses of a thousandth of a second; the first call
+// decides.
+inline constexpr int kEndPauses = 1000;
+void NoteEnd(int pauses = kEndPauses);
+
+// After a write with this errno: true, after a pause, where the process ends
+// and the file has no room (EAGAIN). The caller writes again.
+bool AwaitRoom(int error_number);
 
 }  // namespace hakmem
 

@@ -103,5 +103,20 @@ TEST_F(StandardErrorTest, TellsALogFromAFileOfData) {
   unlink(path.c_str());
 }
 
+// In a child: an end stays noted.
+TEST(AwaitRoomTest, WaitsSoOftenAndOnlyAtTheEnd) {
+  EXPECT_FALSE(AwaitRoom(EAGAIN));
+  const auto count = [] {
+    NoteEnd(3);
+    NoteEnd(100);  // not the first
+    errno = 1234;
+    if (AwaitRoom(EBADF) || AwaitRoom(0)) _exit(1);
+    int pauses = 0;
+    while (AwaitRoom(EAGAIN)) ++pauses;
+    _exit(pauses == 3 && errno == 1234 ? 42 : 2);
+  };
+  EXPECT_EXIT(count(), testing::ExitedWithCode(42), "");
+}
+
 }  // namespace
 }  // namespace hakmem

@@ -76,7 +76,8 @@ bool FailureTrace::OpenSink() {
   }
   RawPrinter path;
   int error_number = 0;
-  fd_ = OpenOutput(path_, FileReaders::kOwner, path, error_number);
+  fd_ = opened_ ? ReopenOutput(path_, path, error_number)
+                : OpenOutput(path_, FileReaders::kOwner, path, error_number);
   if (fd_ < 0) {
     Warn("cannot open ", path.c_str(), error_number);
     return false;

@@ -11,7 +11,8 @@
 // with the first failure. A program that closes all descriptors and opens
 // others in their place does not get lines into them: before each write to a
 // file, the descriptor must still be that file's. Else the path is opened anew,
-// a relative one from the folder of the process's start.
+// a relative one from the folder of the process's start. A named pipe that took
+// the file's place is then not waited for.
 //
 // Invariants:
 //   TR1: each line is one write(2).

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -280,6 +281,21 @@ TEST_F(FailureTraceTest, AProcessWithoutANumberOpensItsFileOnce) {
   EXPECT_EQ(Lines(Path("moved"), "start").size(), 1u);
   EXPECT_EQ(Lines(Path("moved"), "failure").size(), 2u);
   EXPECT_EQ(Lines(Path("moved"), "end").size(), 1u);
+}
+
+// Nobody reads it.
+TEST_F(FailureTraceTest, APipeInPlaceOfTheFileIsNotWaitedFor) {
+  Start(Path("t"));
+  Fail(1);
+  for (int fd = 3; fd < 1000; ++fd) close(fd);
+  std::filesystem::remove(Path("t"));
+  ASSERT_EQ(mkfifo(Path("t").c_str(), 0600), 0);
+  testing::internal::CaptureStderr();
+  Fail(2);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find(
+                "No such device or address; failures are not traced"),
+            std::string::npos);
+  EXPECT_EQ(trace_->dropped(), 1u);
 }
 
 // They go to another folder, too.

@@ -20,6 +20,7 @@ namespace {
 void OnCrash(const Fault& fault) {
   // Who ends the process by its own report has said all there is.
   if (!fault.is_by_signal) return;
+  NoteEnd();
   if (!fault.has_stack) {
     return WriteWarning(
         "hakmem: crash: the stack for signal handlers (sigaltstack) is too "

@@ -87,6 +87,7 @@ void ThrowBadAlloc(std::size_t size) {
       .Text(
           " bytes failed, and no C++ runtime is there to throw "
           "std::bad_alloc");
+  NoteEnd();
   WriteWarning(out);
   AbortProcess();
 }

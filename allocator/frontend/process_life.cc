@@ -84,6 +84,7 @@ void WriteStatistics(int signal) {
 }
 
 void AtSignal(int signal) {
+  NoteEnd();
   WriteProfileAtEnd(CurrentOptions().heap_profile, signal);
   if (CurrentOptions().stats_at_signals != 0) WriteStatistics(signal);
 }
@@ -154,6 +155,7 @@ __attribute__((constructor(kOutermostPriority))) void AtStart() {
 // run after every atexit handler, C++ objects of libraries among them, in
 // whichever thread calls exit.
 __attribute__((destructor(kOutermostPriority))) void AtExit() {
+  NoteEnd();
   ProductFinishRecords();
   EndFailureReports();
   WriteProfileAtEnd(CurrentOptions().heap_profile, 0);

@@ -1,11 +1,16 @@
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <string>
 
 #include "allocator/process/signals.h"
 #include "allocator/process/test_death.h"
+#include "allocator/process/test_waits.h"
 
 namespace hakmem {
 namespace {
@@ -64,6 +69,32 @@ TEST_F(EndSignalsTest, WhatTheProgramWantsIsLeftAlone) {
   });
   EXPECT_EQ(handled.signal, 0);
   EXPECT_EQ(handled.said, "handler\nlater\n");
+}
+
+// Process 1 of a namespace is spared by its own signals.
+TEST_F(EndSignalsTest, ACallOfASparedProcessGoesOn) {
+  const Death death = DeathOf([] {
+    if (unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) return;
+    const pid_t first = fork();
+    if (first == 0) {
+      static int ends[2];
+      EXPECT_EQ(pipe(ends), 0);
+      InstallEndHook([](int) { WriteFd(ends[1], "x"); }, true);
+      const pthread_t reader = pthread_self();
+      const TestThread sender([reader] {
+        // Its number where /proc is from; the namespace's is 1.
+        char number[16] = {};
+        EXPECT_GT(readlink("/proc/self", number, sizeof(number) - 1), 0);
+        AwaitThat([&number] { return SleepsIn(std::stoi(number), SYS_read); });
+        pthread_kill(reader, SIGTERM);
+      });
+      char byte = 0;
+      Say(read(ends[0], &byte, 1) == 1 ? "read\n" : "interrupted\n");
+    }
+    waitpid(first, nullptr, 0);
+  });
+  if (death.said.empty()) GTEST_SKIP() << "no namespaces here";
+  EXPECT_EQ(death.said, "read\n");
 }
 
 }  // namespace

@@ -100,26 +100,22 @@ FaultVerdict TellListeners(const Fault& fault) {
   return FaultVerdict::kUnknown;
 }
 
-// Calls the handler that was there before ours as the kernel would.
+// What the kernel may not do for ours.
+constexpr int kOwnFlags = static_cast<int>(SA_RESETHAND) | SA_NODEFER;
+
+// Calls the handler that was there before ours as the kernel would. The other
+// flags and the mask are ours, too.
 void CallHandler(int signal, siginfo_t* info, void* context) {
   const struct sigaction before = g_before[signal];
-  sigset_t old;
   if ((before.sa_flags & static_cast<int>(SA_RESETHAND)) != 0) {
     g_before[signal] = {};
   }
-  pthread_sigmask(SIG_BLOCK, &before.sa_mask, &old);
-  if ((before.sa_flags & SA_NODEFER) != 0) {
-    sigset_t own;
-    sigemptyset(&own);
-    sigaddset(&own, signal);
-    pthread_sigmask(SIG_UNBLOCK, &own, nullptr);
-  }
+  if ((before.sa_flags & SA_NODEFER) != 0) UnblockSignal(signal);
   if ((before.sa_flags & SA_SIGINFO) != 0) {
     before.sa_sigaction(signal, info, context);
   } else {
     before.sa_handler(signal);
   }
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 
 // The first that dies of a crash takes the process with it, so the others wait
@@ -183,10 +179,10 @@ bool Install(int signal, OtherHandlers others) {
   if (has_handler && others == OtherHandlers::kLeaveAlone) return false;
   if (!has_handler && before.sa_handler == SIG_IGN) return false;
   if ((g_installed & SignalBit(signal)) != 0) return true;
-  struct sigaction action = {};
+  struct sigaction action = before;
   action.sa_sigaction = &OnFault;
-  action.sa_flags =
-      SA_SIGINFO | (has_handler ? before.sa_flags & SA_ONSTACK : SA_ONSTACK);
+  action.sa_flags = SA_SIGINFO | (has_handler ? before.sa_flags & ~kOwnFlags
+                                              : SA_ONSTACK | SA_RESTART);
   if (sigaction(signal, &action, nullptr) != 0) return false;
   g_installed |= SignalBit(signal);
   return true;

@@ -1,8 +1,11 @@
 #include "allocator/process/fault_hook.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csetjmp>
@@ -10,6 +13,7 @@
 
 #include "allocator/base/system_call.h"
 #include "allocator/process/test_death.h"
+#include "allocator/process/test_waits.h"
 
 namespace hakmem {
 namespace {
@@ -250,6 +254,78 @@ TEST_F(FaultHookTest, TheEarlierHandlerRunsAsTheKernelWouldRunIt) {
   });
   EXPECT_EQ(death.said, "first\nright\nfirst\nright\non\n");
   EXPECT_EQ(death.signal, 0);
+}
+
+// A call that the signal has interrupted goes on, where the earlier handler
+// wants that.
+TEST_F(FaultHookTest, ACallGoesOnAfterTheEarlierHandler) {
+  const auto die_with = [](int flags) {
+    return DeathOf([flags] {
+      static int ends[2];
+      EXPECT_EQ(pipe(ends), 0);
+      struct sigaction action = {};
+      action.sa_flags = flags;
+      action.sa_handler = [](int) { WriteFd(ends[1], "x"); };
+      sigaction(SIGSEGV, &action, nullptr);
+      AddFaultListener(&SayFirst, kFaults, OtherHandlers::kStandBefore);
+      const pthread_t reader = pthread_self();
+      const pid_t reader_id = gettid();
+      const TestThread sender([reader, reader_id] {
+        AwaitThat([reader_id] { return SleepsIn(reader_id, SYS_read); });
+        pthread_kill(reader, SIGSEGV);
+      });
+      char byte = 0;
+      Say(read(ends[0], &byte, 1) == 1 ? "read\n" : "interrupted\n");
+    });
+  };
+  EXPECT_EQ(die_with(SA_RESTART).said, "first\nread\n");
+  EXPECT_EQ(die_with(0).said, "first\ninterrupted\n");
+}
+
+TEST_F(FaultHookTest, TheEarlierHandlerHasItsStack) {
+  const auto die_with = [](int flags) {
+    return DeathOf([flags] {
+      alignas(16) static char stack[64 * 1024];
+      const stack_t handlers = {
+          .ss_sp = stack, .ss_flags = 0, .ss_size = sizeof(stack)};
+      sigaltstack(&handlers, nullptr);
+      struct sigaction action = {};
+      action.sa_flags = flags;
+      action.sa_handler = [](int) {
+        stack_t now = {};
+        sigaltstack(nullptr, &now);
+        Say((now.ss_flags & SS_ONSTACK) != 0 ? "handlers'\n" : "own\n");
+      };
+      sigaction(SIGSEGV, &action, nullptr);
+      AddFaultListener(&SayFirst, kFaults, OtherHandlers::kStandBefore);
+      raise(SIGSEGV);
+    });
+  };
+  EXPECT_EQ(die_with(SA_ONSTACK).said, "first\nhandlers'\n");
+  EXPECT_EQ(die_with(0).said, "first\nown\n");
+}
+
+// A child of a fork has both handlers, and what it starts has neither.
+TEST_F(FaultHookTest, AChildHasTheHandlersAndAnotherProgramNone) {
+  const auto in_child = [](void (*die)()) {
+    return DeathOf([die] {
+      signal(SIGSEGV, [](int) { Say("handler\n"); });
+      AddFaultListener(&SayFirst, kFaults, OtherHandlers::kStandBefore);
+      const pid_t child = fork();
+      if (child == 0) {
+        die();
+        _exit(0);
+      }
+      int status = 0;
+      waitpid(child, &status, 0);
+      Say(WIFSIGNALED(status) ? "killed\n" : "ended\n");
+    });
+  };
+  EXPECT_EQ(in_child([] { raise(SIGSEGV); }).said, "first\nhandler\nended\n");
+  EXPECT_EQ(in_child([] {
+              execl("/bin/sh", "sh", "-c", "kill -SEGV $$", nullptr);
+            }).said,
+            "killed\n");
 }
 
 TEST_F(FaultHookTest, AHandlerForOnceRunsOnce) {

@@ -49,6 +49,13 @@ int OpenOutput(std::string_view path, FileReaders readers, RawPrinter& out,
   return fd < 0 ? fd : MoveFdOutOfTheWay(fd);
 }
 
+int ReopenOutput(std::string_view path, RawPrinter& out, int& error_number) {
+  const std::size_t before = out.text().size();
+  ExpandPath(path, out);
+  const int fd = OpenForReport(out.c_str() + before, error_number);
+  return fd < 0 ? fd : MoveFdOutOfTheWay(fd);
+}
+
 int CopyFdOutOfTheWay(int fd) {
   const ErrnoGuard guard;
   constexpr int kLeast[] = {500, 100, 30};

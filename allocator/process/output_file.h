@@ -31,6 +31,9 @@ void ExpandPath(std::string_view path, RawPrinter& out);
 int OpenOutput(std::string_view path, FileReaders readers, RawPrinter& out,
                int& error_number);
 
+// The same by OpenForReport, in the middle of a program.
+int ReopenOutput(std::string_view path, RawPrinter& out, int& error_number);
+
 // The same open file under a number that programs do not count on; -1 if there
 // is none. Close-on-exec.
 int CopyFdOutOfTheWay(int fd);

@@ -26,7 +26,7 @@ int TryWriteFd(int fd, std::string_view text) {
   while (!text.empty()) {
     int error_number = 0;
     const std::size_t written = WriteOnce(fd, text, error_number);
-    if (written == 0) return error_number;
+    if (written == 0 && !AwaitRoom(error_number)) return error_number;
     text.remove_prefix(written);
   }
   return 0;

@@ -15,9 +15,9 @@
 
 namespace hakmem {
 
-// Writes all of `text`, through short writes and EINTR; gives up silently on
-// any other error, because there is nobody left to tell. Where nobody reads, no
-// SIGPIPE comes.
+// Writes all of `text`, through short writes and EINTR, and waits for room as
+// AwaitRoom does; gives up silently on any other error, because there is nobody
+// left to tell. Where nobody reads, no SIGPIPE comes.
 void WriteFd(int fd, std::string_view text);
 // The same for who can tell: 0, or the errno.
 int TryWriteFd(int fd, std::string_view text);

@@ -6,21 +6,27 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <fstream>
+#include <functional>
+#include <limits>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "allocator/base/check.h"
 #include "allocator/base/compiler.h"
 #include "allocator/base/line_end.h"
 #include "allocator/base/system_call.h"
+#include "allocator/process/test_waits.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -58,6 +64,70 @@ TEST(Process, WritesAllThroughShortWrites) {
   reader.join();
   close(ends[0]);
   EXPECT_EQ(received, text);
+}
+
+// A pipe whose writers do not wait, without room.
+class FullPipe {
+ public:
+  FullPipe() {
+    EXPECT_EQ(pipe2(ends_, O_NONBLOCK | O_CLOEXEC), 0);
+    const std::string page(4096, '-');
+    while (write(ends_[1], page.data(), page.size()) > 0) {
+    }
+  }
+  ~FullPipe() { CloseFd(ends_[0]); }
+  FullPipe(const FullPipe&) = delete;
+  FullPipe& operator=(const FullPipe&) = delete;
+
+  // What a child that does `work` writes behind what is there. Nothing is read
+  // before the child waits.
+  std::string FromChild(const std::function<void(int fd)>& work) {
+    const pid_t child = fork();
+    if (child == 0) {
+      NoteEnd(std::numeric_limits<int>::max());
+      work(ends_[1]);
+      _exit(0);
+    }
+    CloseFd(ends_[1]);
+    AwaitThat([child] {
+      return SleepsIn(child, SYS_futex) || StateOf(child) == 'Z';
+    });
+    fcntl(ends_[0], F_SETFL, 0);
+    std::string text;
+    char buffer[4096];
+    for (ssize_t got; (got = read(ends_[0], buffer, sizeof(buffer))) > 0;) {
+      text.append(buffer, static_cast<std::size_t>(got));
+    }
+    EXPECT_EQ(waitpid(child, nullptr, 0), child);
+    return text.substr(std::min(text.find_first_not_of('-'), text.size()));
+  }
+  int in() const { return ends_[1]; }
+
+ private:
+  int ends_[2];
+};
+
+TEST(Process, OneThatGoesOnDoesNotWaitForRoom) {
+  const FullPipe full;
+  EXPECT_EQ(TryWriteFd(full.in(), "text"), EAGAIN);
+  CloseFd(full.in());
+}
+
+TEST(Process, OneThatEndsWaitsForRoom) {
+  // Several pipes long.
+  std::string text;
+  for (int i = 0; i < 30000; ++i) text += std::to_string(i) + ' ';
+  FullPipe full;
+  EXPECT_EQ(full.FromChild([&](int fd) { WriteFd(fd, text); }), text);
+}
+
+TEST(Process, AFailedCheckWaitsForRoom) {
+  FullPipe full;
+  const std::string said = full.FromChild([](int fd) {
+    dup2(fd, STDERR_FILENO);
+    CheckFailed("expression", 1, 2, "file", 3);
+  });
+  EXPECT_NE(said.find("internal check failed: expression"), std::string::npos);
 }
 
 TEST(Process, WritingGivesUpSilently) {

@@ -72,8 +72,8 @@ void InstallEndHook(EndHook hook, bool with_interrupt) {
     }
     action = {};
     action.sa_handler = &OnEnd;
-    // A second signal is let through.
-    action.sa_flags = SA_ONSTACK | SA_NODEFER;
+    // A second signal is let through. A signal that ends nothing fails no call.
+    action.sa_flags = SA_ONSTACK | SA_NODEFER | SA_RESTART;
     sigaction(signal, &action, nullptr);
   }
 }

@@ -107,6 +107,7 @@ void FatalDamagedHeader(const BlockReport& block, std::uint8_t found,
 }
 
 void FatalReentry(const char* variant) {
+  NoteEnd();
   StartReport(kReentry);
   CallStack stack;
   CaptureProgramStack(stack);

@@ -48,6 +48,7 @@ bool IsReported(std::uint64_t count) {
 
 void StartReport(std::string_view sentence) {
   if (t_reports) {
+    NoteEnd();
     RawPrinter line;
     line.Text("hakmem: fatal: in the middle of a report: ").Text(sentence);
     WriteWarning(line);

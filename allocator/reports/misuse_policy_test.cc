@@ -1,5 +1,8 @@
 #include "allocator/reports/misuse_policy.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <string>
@@ -82,6 +85,27 @@ TEST_F(MisusePolicyDeathTest, DamageIsFatalInEveryMode) {
         FatalDamagedHeader(Block(), 1, 2);
       },
       testing::KilledBySignal(SIGABRT), "^hakmem: fatal: damaged header of ");
+}
+
+// A report that ends the process waits for room, no other one.
+TEST_F(MisusePolicyDeathTest, OnlyTheLastReportWaitsForRoom) {
+  const auto end_by = [](void (*report)()) {
+    SetLastCall([] { _exit(AwaitRoom(EAGAIN) ? 42 : 1); });
+    report();
+    _exit(AwaitRoom(EAGAIN) ? 2 : 43);
+  };
+  const auto ended = testing::ExitedWithCode(42);
+  EXPECT_EXIT(end_by([] { FatalNotABlock(Block()); }), ended, "");
+  EXPECT_EXIT(end_by([] { FatalReentry("release"); }), ended, "");
+  EXPECT_EXIT(end_by([] {
+                StartReport("first");
+                StartReport("second");
+              }),
+              ended, "");
+  SetOnMisuse(OnMisuse::kLog);
+  EXPECT_EXIT(end_by([] { FatalDamagedHeader(Block(), 1, 2); }), ended, "");
+  EXPECT_EXIT(end_by([] { FatalNotABlock(Block()); }),
+              testing::ExitedWithCode(43), "");
 }
 
 // In processes of their own, because places are never forgotten.

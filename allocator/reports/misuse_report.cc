@@ -157,6 +157,7 @@ void MisuseReport::Finish(std::string_view hint) {
 }
 
 void MisuseReport::FinishFatal(std::string_view hint) {
+  NoteEnd();
   StartReport(sentence_.text());
   CaptureProgramStack(stack_);
   Write("fatal", hint);
@@ -173,6 +174,7 @@ void MisuseReport::FinishFault(std::string_view hint, std::string_view access,
   if (CurrentOnMisuse() == OnMisuse::kLog) {
     WriteIfWanted(hint);
   } else {
+    NoteEnd();
     Write("fatal", hint);
   }
   EndReport();
