@@ -35,6 +35,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "allocator/base/bits.h"
@@ -72,10 +73,14 @@ class GuardedBlocks {
   // gets can tell its stack no more.
   class Pause {
    public:
-    Pause() { paused_ = true; }
-    ~Pause() { paused_ = false; }
+    Pause() = default;
+    ~Pause() { paused_ = before_; }
     Pause(const Pause&) = delete;
     Pause& operator=(const Pause&) = delete;
+
+   private:
+    // A signal handler may have one that interrupted a thread with another.
+    const bool before_ = std::exchange(paused_, true);
   };
   static bool paused() { return paused_; }
 

@@ -183,6 +183,18 @@ TEST_F(GuardedBlocksTest, WhatDoesNotFitIsLeftToOthers) {
   EXPECT_NE(Allocate(GuardedBlocks::kMaxBytes), nullptr);
 }
 
+TEST_F(GuardedBlocksTest, APauseEndsWithTheOutermost) {
+  Start(10);
+  {
+    const GuardedBlocks::Pause outer;
+    {
+      const GuardedBlocks::Pause inner;
+    }
+    EXPECT_EQ(Allocate(1), nullptr);
+  }
+  EXPECT_NE(Allocate(1), nullptr);
+}
+
 TEST_F(GuardedBlocksTest, ASmallWindowHoldsFewer) {
   const Address begin =
       RoundUp<Address>(memory.RegionRange().begin, kSuperSlabBytes);
