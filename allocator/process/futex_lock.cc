@@ -81,7 +81,7 @@ bool FutexLock::Spin() {
 void FutexLock::Wait(std::uint64_t holder) {
   for (;;) {
     std::uint64_t state = state_.load(std::memory_order_relaxed);
-    if (state == kFree) {
+    if ((state & ~kContended) == kFree) {
       // seq_cst: see TryLock.
       if (state_.compare_exchange_weak(state, holder | kContended,
                                        std::memory_order_seq_cst,
@@ -102,17 +102,15 @@ void FutexLock::Wait(std::uint64_t holder) {
   }
 }
 
-void FutexLock::WakeOne() {
-  // release: pairs with the acquire in TryLock and Wait.
-  if ((state_.exchange(kFree, std::memory_order_release) & kContended) == 0) {
-    return;
-  }
-  Futex(state_, FUTEX_WAKE, 1);
-}
-
-// Nobody holds the lock, but it is not free yet.
+// Nobody holds the lock, but it is not all 0. Who takes it meanwhile has the
+// others to wake, and holds it on: as a signal handler may that interrupted
+// this.
 void FutexLock::UnlockSlow() {
-  if ((state_.load(std::memory_order_relaxed) & kForFork) == 0) WakeOne();
+  std::uint64_t state = kContended;
+  // relaxed: this continues the release sequence of Unlock.
+  if (state_.compare_exchange_strong(state, kFree, std::memory_order_relaxed)) {
+    Futex(state_, FUTEX_WAKE, 1);
+  }
 }
 
 void FutexLock::UnlockForOthers() {
@@ -148,7 +146,9 @@ void FutexLock::UnlockAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   // First, or this thread could borrow the lock from the next one that has it
   // for a fork, until that one has said so.
   forking_.store(0, std::memory_order_relaxed);
-  WakeOne();
+  // release: pairs with the acquire in TryLock and Wait.
+  state_.fetch_and(kContended, std::memory_order_release);
+  UnlockSlow();
 }
 
 void FutexLock::ResetAfterFork() {

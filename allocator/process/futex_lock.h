@@ -22,9 +22,9 @@
 //
 // Invariants:
 //   F1: state_ is the holder's name, or 0, with two flags: others may wait; it
-//       is held for a fork, by forking_. The lock is free exactly when all of
-//       it is 0. A flag of waiters without a holder stands for a moment while
-//       it is released.
+//       is held for a fork, by forking_. The lock is free exactly when there is
+//       neither a holder nor a fork. A flag of waiters without both stands for
+//       a moment while it is released.
 //   F2: a thread that waits for a lock of its own was interrupted while it held
 //       it, by a signal handler that allocates: OnReentry is told.
 #ifndef HAKMEM_ALLOCATOR_PROCESS_FUTEX_LOCK_H_
@@ -133,7 +133,7 @@ class ABSL_LOCKABLE FutexLock {
   }
 
  private:
-  friend class FutexLockNames;  // a test
+  friend class FutexLockPeer;  // a test
 
   static constexpr std::uint64_t kFree = 0;
   // Low bits, so that one locked instruction clears all others and tells
@@ -152,7 +152,6 @@ class ABSL_LOCKABLE FutexLock {
   // True: this thread holds the lock for a fork, and has taken it once more.
   bool Borrow();
   HAK_COLD static std::uint64_t NewName();
-  void WakeOne();
   bool Spin() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   void Wait(std::uint64_t holder);
   bool IsMine(std::uint64_t state) const {

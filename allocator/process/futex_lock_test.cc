@@ -16,12 +16,17 @@
 
 namespace hakmem {
 
-class FutexLockNames {
+class FutexLockPeer {
  public:
   // As if so many threads more had been named.
   static void Pass(std::uint64_t count) {
     FutexLock::names_.fetch_add(count, std::memory_order_relaxed);
   }
+  // The halves of a release by a thread that others wait for.
+  static void BeginUnlock(FutexLock& lock) {
+    lock.state_ = FutexLock::kContended;
+  }
+  static void EndUnlock(FutexLock& lock) { lock.UnlockSlow(); }
 };
 namespace {
 
@@ -235,6 +240,28 @@ void TellsWhoWaitsForItself() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 }
 TEST(FutexLock, TellsWhoWaitsForItself) { TellsWhoWaitsForItself(); }
 
+// Before those who wait are woken, a signal handler may come that interrupted
+// the release, and take the lock. It has it until it releases it.
+void IsFreeBeforeOthersAreWoken(bool for_fork) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  FutexLock lock;
+  FutexLockPeer::BeginUnlock(lock);
+  TestThread handler([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    for_fork ? lock.LockForFork() : lock.Lock();
+    FutexLockPeer::EndUnlock(lock);
+    EXPECT_TRUE(lock.IsHeld());
+    for_fork ? lock.UnlockAfterFork() : lock.Unlock();
+  });
+  handler.AwaitWaitFor(lock);
+  EXPECT_TRUE(handler.has_ended());
+  FutexLockPeer::EndUnlock(lock);
+  handler.Join();
+  EXPECT_FALSE(lock.IsHeld());
+}
+TEST(FutexLock, IsFreeBeforeOthersAreWoken) {
+  IsFreeBeforeOthersAreWoken(/*for_fork=*/false);
+  IsFreeBeforeOthersAreWoken(/*for_fork=*/true);
+}
+
 // As many threads apart as there are low halves of names.
 TEST(FutexLock, NamesNeverComeAgain) {
   constexpr std::uint64_t kLowNames = (1 << 30) - 2;
@@ -248,7 +275,7 @@ TEST(FutexLock, NamesNeverComeAgain) {
     EXPECT_TRUE(names.insert(name).second) << name;
     EXPECT_EQ(name % 4, 0u);
     EXPECT_NE(static_cast<std::uint32_t>(name), 0u);
-    FutexLockNames::Pass(kLowNames - 1);
+    FutexLockPeer::Pass(kLowNames - 1);
   }
 }
 
