@@ -1,6 +1,7 @@
 #include "allocator/heap/magazine_pool.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "allocator/base/check.h"
 #include "allocator/base/probe.h"
@@ -21,13 +22,12 @@ void MagazinePool::Place(Region::Window window) {
   table_.Place(window.begin, window.bytes, 0);
 }
 
-// Leads first_ to one with free magazines. False: the table cannot grow.
-bool MagazinePool::FindSheet() {
-  while (first_ < sheets_ && SlabOf(first_).available() == 0) ++first_;
-  if (first_ < sheets_) return true;
+// No sheet has free magazines. False: the table cannot grow.
+bool MagazinePool::AddSheet() {
   const std::size_t end = (UnitOf(sheets_) + 1) * kUnitBytes;
   if (!table_.EnsureMapped(memory_, end).ok()) return false;
-  SlabOf(sheets_++).Start(kClass, /*first_unit=*/0);
+  first_ = static_cast<UnitIndex>(sheets_++);
+  SlabOf(first_).Start(kClass, /*first_unit=*/0);
   return true;
 }
 
@@ -36,13 +36,14 @@ std::uint32_t MagazinePool::Take(std::uint32_t count, MagazineTop& list) {
   AddByOwner(calls_, 1);
   list = 0;
   std::uint32_t taken = 0;
-  for (; taken < count && FindSheet(); ++taken) {
+  for (; taken < count && (first_ != kNoUnit || AddSheet()); ++taken) {
     Slab& slab = SlabOf(first_);
     free_ -= slab.bump() != slab.handed_out() ? 1U : 0U;
     void* block;
     slab.Take(SheetAt(first_), &block, 1);
     const auto magazine = reinterpret_cast<MagazineTop>(block);
-    // Their page is in use, as the lowest is taken first.
+    if (slab.available() == 0) first_ = slab.next;
+    // Their page is in use, but for a sheet's first: its lowest is taken first.
     StartFetches(magazine);
     MagazineLink(magazine) = list;
     list = magazine;
@@ -58,11 +59,14 @@ void MagazinePool::Put(MagazineTop first) {
     void* const block = reinterpret_cast<void*>(MagazineStart(first));
     first = MagazineLink(first);
     const std::size_t sheet = SheetOf(reinterpret_cast<MagazineTop>(block));
+    Slab& slab = SlabOf(sheet);
+    if (slab.available() == 0) {
+      slab.next = std::exchange(first_, static_cast<UnitIndex>(sheet));
+    }
     bool sound = false;
-    SlabOf(sheet).Put(SheetAt(sheet), &block, 1, sound);
+    slab.Put(SheetAt(sheet), &block, 1, sound);
     HAK_CHECK(sound);  // D1
-    SlabOf(sheet).looks = 0;
-    first_ = std::min(first_, sheet);
+    slab.looks = 0;
     ++free_;
   }
 }
@@ -100,13 +104,18 @@ std::size_t MagazinePool::Purge(bool if_many) {
 void MagazinePool::CheckInvariants() {
   const FutexLockHolder hold(lock_);
   std::size_t free = 0;
+  std::size_t listed = 0;
   for (std::size_t sheet = 0; sheet < sheets_; ++sheet) {
     const Slab& slab = SlabOf(sheet);
     slab.CheckInvariants();
     free += slab.bump() - slab.handed_out();
-    HAK_CHECK(sheet >= first_ || slab.available() == 0);  // D2
+    listed += slab.available() != 0 ? 1U : 0U;
   }
   HAK_CHECK_EQ(free, free_);  // D3
+  for (UnitIndex sheet = first_; sheet != kNoUnit; sheet = SlabOf(sheet).next) {
+    --listed;
+  }
+  HAK_CHECK_EQ(listed, 0U);  // D2
 }
 
 void MagazinePool::CheckNoneIsLost(std::size_t in_use) {

@@ -4,14 +4,15 @@
 // any thread; one lock, taken last (docs/design.md).
 //
 // The table consists of sheets of 128 magazines, each a Slab whose blocks are
-// magazines. The lowest free one is taken. Pages of free magazines go back as a
-// slab's do (slab_holes.h). The Slab objects of 1,023 sheets lie in a unit
-// before these, the first sheet's last, so nothing is written into a free
-// magazine. That unit's last 64 bytes are nobody's (MG2).
+// magazines. One serves until it has no free one, and then the sheet that got
+// one last. Pages of free magazines go back as a slab's do (slab_holes.h). The
+// Slab objects of 1,023 sheets lie in a unit before these, the first sheet's
+// last, so nothing is written into a free magazine. That unit's last 64 bytes
+// are nobody's (MG2).
 //
 // Invariants:
 //   D1: every magazine of a sheet is free or in use.
-//   D2: no sheet before first_ has a free one.
+//   D2: sheets with free ones, and no others, are in a list, from first_ on.
 //   D3: free_ counts those that were in use before and are free.
 #ifndef HAKMEM_ALLOCATOR_HEAP_MAGAZINE_POOL_H_
 #define HAKMEM_ALLOCATOR_HEAP_MAGAZINE_POOL_H_
@@ -101,7 +102,7 @@ class MagazinePool {
         table_.start() + unit / kGroupUnits * kGroupUnits * kUnitBytes +
         (kGroupUnits - 1 - unit % kGroupUnits) * kObjectBytes);
   }
-  bool FindSheet() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_COLD bool AddSheet() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   HAK_COLD std::size_t PurgeSheet(std::size_t sheet)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
@@ -109,7 +110,7 @@ class MagazinePool {
   FutexLock lock_;
   MetadataTable table_;  // grown under lock_; its counters are atomics
   std::size_t sheets_ ABSL_GUARDED_BY(lock_) = 0;
-  std::size_t first_ ABSL_GUARDED_BY(lock_) = 0;
+  UnitIndex first_ ABSL_GUARDED_BY(lock_) = kNoUnit;
   std::size_t free_ ABSL_GUARDED_BY(lock_) = 0;
   // Of them, those that were free when Purge was here last, at most.
   std::size_t purged_ ABSL_GUARDED_BY(lock_) = 0;

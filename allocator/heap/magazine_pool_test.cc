@@ -1,5 +1,7 @@
 #include "allocator/heap/magazine_pool.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -196,10 +198,35 @@ TEST_F(MagazinePoolTest, GivesPagesBackAndHandsThemOutAgain) {
   EXPECT_EQ(memory_.calls(VmCall::kPurge), 6U);
 }
 
-TEST_F(MagazinePoolTest, TheLowestServeFirst) {
-  const Magazines magazines = Take(5 * kOfSheet);
-  Put(magazines);
-  EXPECT_EQ(Take(5 * kOfSheet), magazines);
+// The lowest of a sheet, and of the sheet that got one last.
+TEST_F(MagazinePoolTest, ASheetServesUntilItHasNone) {
+  const Magazines all = Take(3 * kOfSheet);
+  const auto of_sheet = [&](std::size_t sheet) {
+    const auto first = all.begin() + sheet * kOfSheet;
+    return Magazines(first, first + kOfSheet);
+  };
+  for (const std::size_t sheet : {1, 0, 2}) Put(of_sheet(sheet));
+  for (const std::size_t sheet : {2, 0, 1}) {
+    EXPECT_EQ(Take(kOfSheet), of_sheet(sheet));
+    pool_.CheckInvariants();
+  }
+}
+
+// What says which magazines of the sheets between are free cannot be read here.
+TEST_F(MagazinePoolTest, FullSheetsAreNotLookedAt) {
+  constexpr std::size_t kSheets = 1000;
+  const Magazines all = Take(kSheets * kOfSheet);
+  void* const between =
+      reinterpret_cast<void*>(memory_.RegionRange().begin + 2 * kPageBytes);
+  constexpr std::size_t kBytes = kUnitBytes - 4 * kPageBytes;
+  ASSERT_EQ(mprotect(between, kBytes, PROT_NONE), 0);
+  const MagazineTop last = all[(kSheets - 1) * kOfSheet];
+  PutOne(last);
+  PutOne(all.front());
+  EXPECT_EQ(TakeOne(), all.front());
+  EXPECT_EQ(TakeOne(), last);
+  ASSERT_EQ(mprotect(between, kBytes, PROT_READ | PROT_WRITE), 0);
+  pool_.CheckInvariants();
 }
 
 TEST_F(MagazinePoolTest, OneInUseSplitsRuns) {
