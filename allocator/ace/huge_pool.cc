@@ -85,11 +85,17 @@ HugePool::Found HugePool::Find(Address address) const {
 }
 
 Address HugePool::NextBlock(Address address) const {
-  const Address start = RoundDown<Address>(address, kSuperSlabBytes);
-  // Who goes through all of them comes from one.
-  Frame frame = BytesOf(start) != 0 ? records_[FrameOf(start)].next : first_;
-  while (frame != kNone &&
-         (AddressOf(frame) <= address || !IsLive(AddressOf(frame)))) {
+  Frame frame = first_;
+  if (Contains(address) && frame != kNone) {
+    // By the headers, back to one of the list, to begin behind it.
+    Frame at = std::min(FrameOf(address), last_);
+    while (at > frame && BytesOf(AddressOf(at)) == 0) {
+      at = static_cast<Frame>(SkipZerosBack(headers_, at - 1, frame));
+    }
+    if (at >= frame) frame = records_[at].next;
+  }
+  while (frame != kNone && (AddressOf(frame) <= address ||
+                            StateOf(AddressOf(frame)) != BlockState::kLive)) {
     frame = records_[frame].next;
   }
   return frame == kNone ? 0 : AddressOf(frame);

@@ -1,17 +1,22 @@
 // HugePool with many thousand blocks, whose memory is pretended.
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <random>
 #include <vector>
 
 #include "allocator/ace/huge_pool.h"
+#include "allocator/base/bits.h"
 #include "allocator/base/sanitizer.h"
 #include "allocator/base/units.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/platform/linux_virtual_memory.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/process/futex_lock.h"
+#include "allocator/superslab/block_tables.h"
 #include "allocator/superslab/region.h"
 #include "gtest/gtest.h"
 
@@ -143,6 +148,55 @@ TEST(HugePoolManyTest, ManyShortGapsAreNotWalked) {
   EXPECT_EQ(grant(10), long_one);
   pool.Release(behind_all);
   EXPECT_EQ(grant(10), behind_all);
+  pool.CheckInvariants();
+}
+
+// Who walks through all blocks may find one freed when it asks for the next.
+// The records of blocks far before are not read then: here they cannot be.
+TEST(HugePoolManyTest, TheNextBlockIsFoundFromNearby) {
+  constexpr std::size_t kBlocks = 100;
+  constexpr std::size_t kFrames = 200;  // their records lie pages apart
+  PretendedMemory memory;
+  Region region;
+  region.Place(memory);
+  if (region.huge().bytes < 256 * kGiB) {
+    GTEST_SKIP() << "addresses are few here";
+  }
+  memory.Pretend(region.huge());
+  FutexLock lock;
+  TouchedPages pages(memory);
+  HugePool pool(lock, pages, memory);
+  pool.Place(region, memory.PageBytes());
+  std::vector<Address> blocks;
+  for (std::size_t i = 0; i < kBlocks; ++i) {
+    blocks.push_back(
+        pool.Grant(kFrames * kSuperSlabBytes, kSuperSlabBytes).address);
+    ASSERT_NE(blocks.back(), 0U);
+  }
+  const HugeTables tables = pool.Describe();
+  auto* const records = *static_cast<char* const*>(tables.records);
+  const std::size_t far_bytes = RoundDown(
+      (blocks[kBlocks / 2] - blocks[0]) / kSuperSlabBytes * tables.record_bytes,
+      memory.PageBytes());
+  ASSERT_EQ(mprotect(records, far_bytes, PROT_NONE), 0);
+  const auto expect = [&](Address address, std::size_t next) {
+    EXPECT_EQ(pool.NextBlock(address), blocks[next]);
+  };
+  constexpr std::size_t kLast = kBlocks - 1;
+  expect(blocks[kLast - 3], kLast - 2);
+  expect(blocks[kLast - 3] + 1, kLast - 2);
+  pool.Release(blocks[kLast - 2]);
+  expect(blocks[kLast - 3], kLast - 1);
+  expect(blocks[kLast - 2], kLast - 1);
+  pool.Release(blocks[kLast - 3]);
+  expect(blocks[kLast - 3], kLast - 1);
+  expect(blocks[kLast - 1] - 1, kLast - 1);
+  EXPECT_EQ(pool.NextBlock(blocks[kLast]), 0U);
+  EXPECT_EQ(pool.NextBlock(region.huge().begin + region.huge().bytes - 1), 0U);
+  ASSERT_EQ(mprotect(records, far_bytes, PROT_READ | PROT_WRITE), 0);
+  pool.Release(blocks[0]);
+  EXPECT_EQ(pool.NextBlock(0), blocks[1]);
+  EXPECT_EQ(pool.NextBlock(blocks[0]), blocks[1]);
   pool.CheckInvariants();
 }
 
