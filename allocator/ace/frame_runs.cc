@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
@@ -84,6 +83,8 @@ std::uint32_t FrameRuns::TailBefore(FrameIndex frame) const {
 
 FrameIndex FrameRuns::Find(std::uint32_t units, bool with_tail) const {
   constexpr int kMaxTries = 8;
+  // Of the longest ones, and more until one has room.
+  constexpr int kMaxLongTries = 1024;
   const std::uint32_t least_units =
       with_tail ? std::max(units, kUnitsPerSuperSlab) - (kUnitsPerSuperSlab - 1)
                 : units;
@@ -93,10 +94,11 @@ FrameIndex FrameRuns::Find(std::uint32_t units, bool with_tail) const {
   FrameIndex best = kNoFrame;
   for (; lists != 0 && best == kNoFrame; lists &= lists - 1) {
     const auto list = static_cast<unsigned>(std::countr_zero(lists));
-    int tries =
-        list == kLastFrameList ? std::numeric_limits<int>::max() : kMaxTries;
-    for (FrameIndex run = lists_[list]; run != kNoFrame && tries > 0;
-         run = zone_.super_slab(run).next, --tries) {
+    const bool longest = list == kLastFrameList;
+    int tries = longest ? kMaxLongTries : kMaxTries;
+    for (FrameIndex run = lists_[list];
+         run != kNoFrame && (tries-- > 0 || (longest && best == kNoFrame));
+         run = zone_.super_slab(run).next) {
       const std::uint32_t length = zone_.super_slab(run).run_frames;
       const std::uint64_t room = std::uint64_t{length} * kUnitsPerSuperSlab +
                                  (with_tail ? TailBefore(run) : 0);

@@ -196,11 +196,11 @@ RunGrant RunStore::TakeUnits(std::uint32_t units,
 
 std::size_t RunStore::PurgeRest() {
   std::size_t purged_bytes = 0;
-  for (FrameIndex next = 0; next != kNoFrame; state_.LetOthersIn()) {
-    const std::size_t bytes =
-        pool_.PurgePartsOfHuge(AceState::kPurgeSliceUnits, next);
-    if (bytes == 0) break;  // there are none, or the kernel refuses
-    purged_bytes += bytes;
+  bool refused = false;
+  for (FrameIndex next = 0; next != kNoFrame && !refused;
+       state_.LetOthersIn()) {
+    purged_bytes +=
+        pool_.PurgePartsOfHuge(AceState::kPurgeSliceUnits, next, refused);
   }
   for (FrameIndex next = 0; next != kNoFrame; state_.LetOthersIn()) {
     pool_.PurgeDescriptors(next);
@@ -210,14 +210,18 @@ std::size_t RunStore::PurgeRest() {
 
 void RunStore::PurgeParts(std::uint64_t units) {
   std::uint64_t purged = 0;
-  for (int pass = 0; pass < 2 && purged < units; ++pass) {
-    purged += pool_.PurgePartsOfHuge(units - purged, next_part_) / kUnitBytes;
-    if (next_part_ != kNoFrame) break;
+  bool refused = false;
+  for (int ends = 0; ends < 2 && purged < units && !refused;
+       state_.LetOthersIn()) {
+    purged += pool_.PurgePartsOfHuge(units - purged, next_part_, refused) /
+              kUnitBytes;
+    if (next_part_ != kNoFrame) continue;
     next_part_ = 0;
   }
 }
 
 // Where memory is short, nothing rests. The addresses of kept frames stay their
+    ++ends;
 // classes'.
 std::size_t RunStore::UnmapCaches(bool mappings_short) {
   std::size_t bytes = 0;

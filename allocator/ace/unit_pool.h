@@ -99,18 +99,22 @@ class UnitPool {
   // given back. A SuperSlab of huge pages goes back when half of it is dirty:
   // giving back a part splits its huge page.
   std::size_t Purge(std::uint64_t units);
+  // What looks through SuperSlabs looks at so many in one call, and says where
+  // to go on: others come in before.
+  static constexpr FrameIndex kMostLooks = 4096;
   // Gives back what Purge leaves of SuperSlabs of huge pages, from the frame
   // `next` on, until it was at least `units`, or was refused; then `next` is
   // where to go on, kNoFrame: nothing is left. Returns the bytes given back.
-  std::size_t PurgePartsOfHuge(std::uint64_t units, FrameIndex& next);
+  std::size_t PurgePartsOfHuge(std::uint64_t units, FrameIndex& next,
+                               bool& refused);
   // Gives back the descriptors of units whose SuperSlabs are wholly free, or
   // kept, and clean, some at a time, from the frame `next` on; then it is where
   // to go on, kNoFrame: there are no more. Such units' headers are zero.
   HAK_COLD void PurgeDescriptors(FrameIndex& next);
   // Unmaps the last idle frame before `end`, which is where to go on then, or
-  // 0: there is none. Returns the bytes unmapped. One between mapped frames is
-  // unmapped while the zone has fewer runs of these than `most_runs`, and if it
-  // `may_split` a mapping; where a guard page goes with it, none is split.
+  // 0: there are no more. Returns the bytes unmapped. One between mapped frames
+  // is unmapped while the zone has fewer runs of these than `most_runs`, and if
+  // it `may_split` a mapping; where a guard page goes with it, none is split.
   // Frames that the kernel will not unmap stay, and the rest of their run with
   // them: others come in after each call of the kernel. Units that were kept
   // stay their class's. `guards` counts guard pages that went.

@@ -136,8 +136,9 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
   }
   std::size_t PurgeAll() {
     FrameIndex next = 0;
+    bool refused = false;
     const std::size_t bytes = pool_.Purge(pool_.dirty().count());
-    return bytes + pool_.PurgePartsOfHuge(pool_.dirty().count(), next);
+    return bytes + pool_.PurgePartsOfHuge(pool_.dirty().count(), next, refused);
   }
   void Purge() {
     if (Below(4) == 0) memory_.RefuseCall(1 + Below(3), ENOMEM);

@@ -217,19 +217,22 @@ std::size_t UnitPool::Purge(std::uint64_t units) {
   return purged_bytes;
 }
 
-std::size_t UnitPool::PurgePartsOfHuge(std::uint64_t units, FrameIndex& next) {
+std::size_t UnitPool::PurgePartsOfHuge(std::uint64_t units, FrameIndex& next,
+                                       bool& refused) {
   std::size_t purged_bytes = 0;
   next = std::max(next, huge_.first());
-  while (next < zone_.frame_count() && dirty_.count() != 0) {
-    if (purged_bytes >= units * kUnitBytes) return purged_bytes;
+  for (FrameIndex looks = 0;
+       looks != kMostLooks && !refused && purged_bytes < units * kUnitBytes;
+       ++looks) {
+    if (next >= zone_.frame_count() || dirty_.count() == 0) {
+      next = kNoFrame;
+      break;
+    }
     const FrameIndex frame = next++;
     const SuperSlab& slab = zone_.super_slab(frame);
     if (!slab.huge || slab.dirty_units == 0) continue;
-    bool refused = false;
     purged_bytes += PurgeFrame(frame, kUnitsPerSuperSlab, refused);
-    if (refused) return purged_bytes;
   }
-  next = kNoFrame;
   return purged_bytes;
 }
 
@@ -238,7 +241,7 @@ std::size_t UnitPool::PurgePartsOfHuge(std::uint64_t units, FrameIndex& next) {
 std::size_t UnitPool::UnmapIdle(std::size_t most_runs, bool may_split,
                                 FrameIndex& end, std::size_t& guards) {
   if (!runs_.any() && kept_units_ == 0) end = 0;
-  while (end != 0) {
+  for (FrameIndex looks = 0; looks != kMostLooks && end != 0; ++looks) {
     const FrameIndex frame = --end;
     const SuperSlab& slab = zone_.super_slab(frame);
     const bool free = slab.run_frames != 0;

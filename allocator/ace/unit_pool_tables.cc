@@ -90,7 +90,8 @@ bool UnitPool::PurgeDescriptorsOf(UnitIndex first, std::uint32_t units) {
 void UnitPool::PurgeDescriptors(FrameIndex& next) {
   const FrameIndex count = zone_.frame_count();
   if (next == 0 && !std::exchange(has_idle_descriptors_, false)) next = count;
-  while (next < count) {
+  const FrameIndex end = std::min(count, next + kMostLooks);
+  while (next < end) {
     const FrameIndex first = next++;
     const bool kept = zone_.super_slab(first).kept_units != 0;
     if (!IsCleanFrame(zone_.super_slab(first), kept)) continue;
@@ -117,7 +118,7 @@ void UnitPool::PurgeDescriptors(FrameIndex& next) {
     if (!purged) next = kNoFrame;
     return;
   }
-  next = kNoFrame;
+  if (next == count) next = kNoFrame;
 }
 
 }  // namespace hakmem

@@ -42,8 +42,9 @@ class UnitPoolTest : public testing::Test {
 
   std::size_t PurgeAll() {
     FrameIndex next = 0;
+    bool refused = false;
     const std::size_t bytes = pool_.Purge(pool_.dirty().count());
-    return bytes + pool_.PurgePartsOfHuge(pool_.dirty().count(), next);
+    return bytes + pool_.PurgePartsOfHuge(pool_.dirty().count(), next, refused);
   }
   std::size_t UnmapFree() {
     std::size_t bytes = 0;
@@ -248,14 +249,15 @@ TEST_F(UnitPoolTest, PartsOfHugeFramesArePurgedInSlices) {
     pool_.Release(frame * kAllOfOne, 2, /*dirty=*/true);
   }
   FrameIndex next = 0;
-  EXPECT_EQ(pool_.PurgePartsOfHuge(3, next), 4 * kUnitBytes);
+  bool refused = false;
+  EXPECT_EQ(pool_.PurgePartsOfHuge(3, next, refused), 4 * kUnitBytes);
   EXPECT_EQ(next, 3U);
-  EXPECT_EQ(pool_.PurgePartsOfHuge(3, next), 2 * kUnitBytes);
+  EXPECT_EQ(pool_.PurgePartsOfHuge(3, next, refused), 2 * kUnitBytes);
   EXPECT_EQ(next, kNoFrame);
   Check();
   EXPECT_EQ(pool_.dirty().count(), 2U) << "of small pages";
   next = 0;
-  EXPECT_EQ(pool_.PurgePartsOfHuge(3, next), 0U);
+  EXPECT_EQ(pool_.PurgePartsOfHuge(3, next, refused), 0U);
   EXPECT_EQ(next, kNoFrame);
 }
 
