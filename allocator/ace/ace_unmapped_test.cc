@@ -90,6 +90,22 @@ TEST_F(AceUnmappedTest, LookElsewhereWhereSomethingElseHasSome) {
   ace_->CheckInvariants();
 }
 
+// However many something else has, for one grant some are tried.
+TEST_F(AceUnmappedTest, NotAllThatSomethingElseHasAreTried) {
+  constexpr FrameIndex kLong = kMaxSpanBytes / kSuperSlabBytes;
+  constexpr FrameIndex kAll = 3 * kLong;
+  constexpr std::uint32_t kLongUnits = kLong * kUnitsPerSuperSlab;
+  for (int i = 0; i < 3; ++i) ASSERT_NE(Span(kLongUnits), kNoUnit);
+  for (UnitIndex first = 0; first != 3 * kLongUnits; first += kLongUnits) {
+    ace_->ReleaseSpan(first, kLongUnits);
+  }
+  ASSERT_EQ(ace_->UnmapCaches(), kAll * kSuperSlabBytes);
+  for (FrameIndex frame = 0; frame < kAll; ++frame) Occupy(frame);
+  const std::uint64_t calls = memory_.calls(VmCall::kMap);
+  EXPECT_GE(Span(1), FirstUnitOfFrame(kAll));
+  EXPECT_LE(memory_.calls(VmCall::kMap), calls + kAll - 100);
+}
+
 // They are nobody's then, and serve the next one.
 TEST_F(AceUnmappedTest, StayUnmappedWhenTheKernelRefuses) {
   UnmapFrames(kFrames);

@@ -22,6 +22,9 @@ constexpr std::size_t kMappedRunsShare = 16;
 constexpr std::size_t kMappingsShare = 4;
 constexpr std::size_t kMappingsPerGuard = 2;
 
+// So many unmapped frames that others may have taken are tried for one grant.
+constexpr FrameIndex kMostRemapped = 256;
+
 }  // namespace
 
 void RunStore::Start(Region::Window typed, std::size_t mappings) {
@@ -57,7 +60,7 @@ void RunStore::Put(RangeKind kind, UnitIndex first, bool dirty) {
 
 // Maps neighbouring frames again that were unmapped under pressure.
 bool RunStore::Remap(FrameIndex frames) {
-  for (;;) {
+  for (FrameIndex tried = 0; tried < kMostRemapped; tried += frames) {
     const FrameIndex unmapped = pool_.unmapped().count();
     const FrameIndex first = pool_.unmapped().Find(frames);
     if (first == kNoFrame) return false;
@@ -71,6 +74,7 @@ bool RunStore::Remap(FrameIndex frames) {
     // Others may do where something else has some of these.
     if (pool_.unmapped().count() == unmapped) return false;
   }
+  return false;
 }
 
 Refusal RunStore::ExtendZone(FrameIndex frames, std::uint32_t unmapped_units) {
@@ -217,11 +221,11 @@ void RunStore::PurgeParts(std::uint64_t units) {
               kUnitBytes;
     if (next_part_ != kNoFrame) continue;
     next_part_ = 0;
+    ++ends;
   }
 }
 
 // Where memory is short, nothing rests. The addresses of kept frames stay their
-    ++ends;
 // classes'.
 std::size_t RunStore::UnmapCaches(bool mappings_short) {
   std::size_t bytes = 0;
