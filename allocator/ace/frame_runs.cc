@@ -45,6 +45,7 @@ void FrameRuns::File(FrameIndex frame) {
 
 // Behind the last frame before it that is not free.
 FrameIndex FrameRuns::StartOf(FrameIndex frame) const {
+  if (!IsFree(frame + 1)) return frame + 1 - zone_.super_slab(frame).run_frames;
   FrameIndex end = frame;
   while (end != 0) {
     const FrameIndex last = end - 1;

@@ -1,10 +1,13 @@
 // UnitPool with many thousand SuperSlabs: what is done under ACE's lock at once
 // has a bound.
 
+#include <sys/mman.h>
+
 #include <cstddef>
 #include <cstdint>
 
 #include "allocator/ace/unit_pool.h"
+#include "allocator/base/bits.h"
 #include "allocator/base/units.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/process/futex_lock.h"
@@ -91,6 +94,28 @@ TEST_F(UnitPoolManyTest, ACallThatPurgesPartsOfHugePagesLooksAtSome) {
   EXPECT_EQ(pool_.PurgePartsOfHuge(1, next, refused), 0U);
   EXPECT_EQ(next, kNoFrame);
   EXPECT_FALSE(refused);
+}
+
+// The records of the SuperSlabs between cannot be read here.
+TEST_F(UnitPoolManyTest, TheLastOfALongRunIsUnmappedWithoutAWalk) {
+  constexpr FrameIndex kRun = 1000;
+  AddFrames(kRun);
+  ReleaseFrames(0, kRun);
+  const std::size_t page_bytes = memory_.PageBytes();
+  const auto record = [this](FrameIndex frame) {
+    return reinterpret_cast<Address>(&zone_.super_slab(frame));
+  };
+  const Address begin = RoundUp(record(1), page_bytes);
+  const Address end = RoundDown(record(kRun - 100), page_bytes);
+  void* const between = reinterpret_cast<void*>(begin);
+  ASSERT_EQ(mprotect(between, end - begin, PROT_NONE), 0);
+  FrameIndex next = kRun;
+  std::size_t guards = 0;
+  EXPECT_EQ(pool_.UnmapIdle(~std::size_t{0}, true, next, guards),
+            kSuperSlabBytes);
+  ASSERT_EQ(mprotect(between, end - begin, PROT_READ | PROT_WRITE), 0);
+  EXPECT_EQ(pool_.runs().StartOf(kRun - 2), 0U);
+  EXPECT_EQ(pool_.runs().StartOf(kRun - 3), 0U);
 }
 
 // Of 1,024 runs the best has the grant, and of others one that has room.
