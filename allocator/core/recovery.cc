@@ -133,11 +133,13 @@ void Recovery::NoteLiveBytes(RefusedServer& server, FailureEvent& event) {
 }
 
 void* Recovery::Attempt(RefusedServer& server, FailedCall& failed) {
+  if (failed.misuse) return nullptr;
   const CallResult got = server.Serve(failed.request);
   ++failed.event.attempts;
-  // A misuse: another thread has freed the block of this realloc. The event of
-  // the first refusal stays.
-  if (got.block == nullptr && got.outcome.kind() != Outcome::Kind::kMisuse) {
+  // The block of this realloc was freed meanwhile. The event of the first
+  // refusal stays.
+  failed.misuse = got.outcome.kind() == Outcome::Kind::kMisuse;
+  if (got.block == nullptr && !failed.misuse) {
     NoteRefusal(server, got.outcome, failed);
   }
   return got.block;
@@ -187,7 +189,7 @@ void* Recovery::Recover(RefusedServer& server, const CallResult& got,
   const int most = failed.refusal.reason == FailureReason::kThreshold
                        ? 1
                        : kMaxHandlerRetries;
-  for (int retries = 0; retries < most; ++retries) {
+  for (int retries = 0; retries < most && !failed.misuse; ++retries) {
     Announce(failed);
     if (!host_.ask_for_memory(failed.event)) return nullptr;
     if (void* block = TryAgain(server, failed); block != nullptr) {
@@ -205,8 +207,8 @@ void Recovery::Announce(FailedCall& failed) {
 }
 
 void Recovery::Finish(FailedCall& failed, Disposition disposition) {
-  if (failed.misuse) return;
   FailureEvent& event = failed.event;
+  if (event.attempts == 0) return;
   event.disposition = disposition;
   if (disposition == Disposition::kReturnedNull ||
       disposition == Disposition::kThrew) {

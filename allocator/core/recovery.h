@@ -13,7 +13,7 @@
 //
 // Invariants:
 //   RC1: whatever is tried, and in whichever layer it is refused, a call makes
-//       one event, and one that is a misuse makes none.
+//       one event, and one that begins with a misuse makes none.
 #ifndef HAKMEM_ALLOCATOR_CORE_RECOVERY_H_
 #define HAKMEM_ALLOCATOR_CORE_RECOVERY_H_
 
@@ -37,7 +37,7 @@ struct FailedCall {
   FailureEvent event;
   std::uint64_t reading = 0;  // of the limits, for this event
   bool announced = false;     // the ring has the event already
-  bool misuse = false;        // there is no event: the misuse was reported
+  bool misuse = false;        // which was reported: it is not tried again
 };
 
 // Calls that recovery makes to the allocator that it serves.

@@ -1,11 +1,17 @@
 #include "allocator/core/recovery.h"
 
+#include <cerrno>
 #include <cstddef>
+#include <cstdint>
 
+#include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/test_variant.h"
 #include "allocator/core/allocator.h"
+#include "allocator/core/test_allocator.h"
 #include "allocator/failures/failure_event.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/reports/misuse_policy.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -45,6 +51,29 @@ TYPED_TEST(RecoveryTest, SaysWhichBlockItWouldHaveBeen) {
   for (const std::size_t alignment : {33U, 32769U, 49153U, 65535U}) {
     EXPECT_EQ(describe(65'500, alignment).class_bytes, kMaxPoolBytes);
   }
+}
+
+// However often the call would be tried again.
+TYPED_TEST(RecoveryTest, ABlockFreedMeanwhileIsReportedOnce) {
+  TestAllocator<TypeParam::kConfig> test;
+  auto& allocator = *test.allocator;
+  void* const block = allocator.Allocate(test.self, 70'000);
+  ASSERT_NE(block, nullptr);
+  test.memory.RefuseCall(1, ENOMEM, FakeVirtualMemory::Refuse::kFromThenOn);
+  int calls = 0;
+  test_handler = [&](const FailureEvent&) {
+    if (++calls == 1) allocator.Free(test.self, block);
+    return true;
+  };
+  SetOnMisuse(OnMisuse::kLog);
+  const std::uint64_t before = MisuseCount();
+  EXPECT_EQ(allocator.Reallocate(test.self, block, 300 * kMiB), nullptr);
+  SetOnMisuse(OnMisuse::kAbort);
+  test_handler = nullptr;
+  EXPECT_EQ(MisuseCount(), before + 1);
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(test.failures(), 1U);
+  EXPECT_EQ(test.LastFailure().disposition, Disposition::kReturnedNull);
 }
 
 }  // namespace
