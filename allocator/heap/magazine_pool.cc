@@ -14,6 +14,8 @@ namespace {
 
 // What `if_many` takes for many.
 constexpr std::size_t kMany = 1 * kMiB / kMagazineBytes;
+// How many are put before others come in.
+constexpr std::uint32_t kMostPut = 1024;
 
 }  // namespace
 
@@ -55,7 +57,13 @@ std::uint32_t MagazinePool::Take(std::uint32_t count, MagazineTop& list) {
 void MagazinePool::Put(MagazineTop first) {
   const FutexLockHolder hold(lock_);
   AddByOwner(calls_, 1);
-  while (first != 0) {
+  for (std::uint32_t put = 0; first != 0; ++put) {
+    if (put == kMostPut) {
+      lock_.UnlockForOthers();
+      lock_.Lock();
+      AddByOwner(calls_, 1);
+      put = 0;
+    }
     void* const block = reinterpret_cast<void*>(MagazineStart(first));
     first = MagazineLink(first);
     const std::size_t sheet = SheetOf(reinterpret_cast<MagazineTop>(block));
