@@ -94,8 +94,8 @@ Address HugePool::NextBlock(Address address) const {
     }
     if (at >= frame) frame = records_[at].next;
   }
-  while (frame != kNone &&
-         (AddressOf(frame) <= address || !IsLive(AddressOf(frame)))) {
+  while (frame != kNone && (AddressOf(frame) <= address ||
+                            StateOf(AddressOf(frame)) != BlockState::kLive)) {
     frame = records_[frame].next;
   }
   return frame == kNone ? 0 : AddressOf(frame);

@@ -68,7 +68,7 @@ class HugePool {
     return address - window_.begin < window_.bytes;
   }
   // The first live block beyond `address`, or 0.
-  Address NextBlock(Address address) const;
+  HAK_COLD Address NextBlock(Address address) const;
 
   // --- By the headers, without the lock: what is told of a block is true as
   // long as it is not resized or freed meanwhile.

@@ -215,13 +215,16 @@ std::size_t RunStore::PurgeRest() {
 void RunStore::PurgeParts(std::uint64_t units) {
   std::uint64_t purged = 0;
   bool refused = false;
-  for (int ends = 0; ends < 2 && purged < units && !refused;
-       state_.LetOthersIn()) {
+  for (int ends = 0; ends < 2;) {
     purged += pool_.PurgePartsOfHuge(units - purged, next_part_, refused) /
               kUnitBytes;
-    if (next_part_ != kNoFrame) continue;
-    next_part_ = 0;
-    ++ends;
+    if (purged >= units || refused) return;
+    if (next_part_ != kNoFrame) {
+      state_.LetOthersIn();
+    } else {
+      next_part_ = 0;
+      ++ends;
+    }
   }
 }
 

@@ -102,7 +102,7 @@ class MagazinePool {
         table_.start() + unit / kGroupUnits * kGroupUnits * kUnitBytes +
         (kGroupUnits - 1 - unit % kGroupUnits) * kObjectBytes);
   }
-  bool FindSheet() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_COLD bool AddSheet() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   HAK_COLD std::size_t PurgeSheet(std::size_t sheet)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 

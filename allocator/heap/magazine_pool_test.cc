@@ -198,6 +198,17 @@ TEST_F(MagazinePoolTest, GivesPagesBackAndHandsThemOutAgain) {
   EXPECT_EQ(memory_.calls(VmCall::kPurge), 6U);
 }
 
+TEST_F(MagazinePoolTest, ALongListIsPutInParts) {
+  constexpr std::uint32_t kMost = 1024;
+  MagazineTop list = 0;
+  ASSERT_EQ(pool_.Take(3 * kMost, list), 3 * kMost);
+  const std::uint64_t calls = pool_.calls();
+  pool_.Put(list);
+  EXPECT_EQ(pool_.calls(), calls + 3);
+  pool_.CheckInvariants();
+  pool_.CheckNoneIsLost(0);
+}
+
 // The lowest of a sheet, and of the sheet that got one last.
 TEST_F(MagazinePoolTest, ASheetServesUntilItHasNone) {
   const Magazines all = Take(3 * kOfSheet);
