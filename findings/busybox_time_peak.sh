@@ -8,7 +8,8 @@
 # made in a small container differs by four from one on the host. "%M" of a format is
 # the same.
 #
-# Seen: MiB of a program that writes 100: GNU time 101, BusyBox 403, by %M 404.
+# Seen: MiB of a program that writes 100: GNU time 100 or 101, BusyBox 402 to 404, by %M
+# the same.
 #
 # Needs gcc, apt-get (for the packages' files; nothing is installed), dpkg-deb. Exit
 # status 1: it is not so any more.
