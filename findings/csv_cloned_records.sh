@@ -1,6 +1,6 @@
 #!/bin/bash
-# csv 1.4.0 (crates.io, x86-64): the clone of a record of three bytes takes 2 MiB, if the
-# record was read into once before with a long line.
+# csv 1.4.0 (crates.io, x86-64): the clone of a record of three bytes takes 2 MiB, if
+# the record was read into once before with a long line.
 #
 # A good guess: a clone of a StringRecord is as large as its fields, as a Vec's clone
 # leaves the capacity behind, so the documented way to save allocations, one record that
