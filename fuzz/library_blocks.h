@@ -241,9 +241,10 @@ inline void TakeTyped(LibraryModel& blocks, const Record& record,
 
 // The flags of jemalloc's calls: an alignment, and for `zero` that of zeroed
 // blocks; those above name caches and arenas.
+inline constexpr int kZero = 0x40;
 inline int FlagsOf(unsigned number, bool zero) {
-  return static_cast<int>(number % 24 | (zero ? 0x40U : 0U) |
-                          number / 32 % 4 << 20);
+  return static_cast<int>(number % 24 | number / 32 % 4 << 20) |
+         (zero ? kZero : 0);
 }
 inline std::size_t AlignmentOfFlags(int flags) {
   return std::max(kMinAlignmentBytes, std::size_t{1} << (flags & 0x3f));
@@ -258,8 +259,12 @@ inline void TakeRounded(LibraryModel& blocks, const Record& record,
       size, AlignmentOfFlags(flags), [=] { return mallocx(size, flags); },
       BlockKind::kMalloc, zero ? ~std::size_t{0} : 0);
   if (block == nullptr) return;
-  HAK_CHECK_EQ(sallocx(block, flags), blocks.model().At(block).usable);
-  HAK_CHECK_EQ(nallocx(size, flags), blocks.model().At(block).usable);
+  const std::size_t usable = blocks.model().At(block).usable;
+  HAK_CHECK_EQ(sallocx(block, flags), usable);
+  // A guarded block is as long as it was asked for.
+  if (!GuardsBlocks() || usable != size) {
+    HAK_CHECK_EQ(nallocx(size, flags), usable);
+  }
 }
 
 }  // namespace hakmem

@@ -8,6 +8,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include "allocator/base/route.h"
 #include "allocator/base/units.h"
 #include "allocator/core/test_model_heap.h"
+#include "fuzz/library_calls.h"
 #include "fuzz/library_questions.h"
 
 namespace hakmem {
@@ -70,6 +72,14 @@ class LibraryModel {
     return block;
   }
 
+  // A block has another size, or place. ModelHeap::Resize forgets alignments.
+  void Resize(void* old_block, void* block, std::size_t size,
+              std::size_t alignment, std::size_t usable) {
+    model_.Resize(old_block, block, size, usable);
+    model_.Remove(block);
+    model_.Add(block, size, alignment, usable);
+  }
+
   // By a function of the block's family. No ?: here: clang 19 makes both calls
   // of `sized ? operator delete(block, size) : operator delete(block)`.
   void Free(void* block, unsigned how) {
@@ -108,14 +118,23 @@ class LibraryModel {
         }
         break;
       default:
-        FreeOfC(block, old.size, old.alignment,
-                how / 2 % 2 == 0 ? old.size : old.usable, how / 4);
+        FreeOfC(block, old.size, old.alignment, RoundedSize(old, how / 2 % 4),
+                how / 8);
         break;
     }
     EndQuiet();
   }
 
  private:
+  // What sdallocx may be told (JE2).
+  static std::size_t RoundedSize(const ModelHeap::Block& block, unsigned how) {
+    const std::size_t most = std::max(
+        block.usable, nallocx(block.size, std::countr_zero(block.alignment)));
+    const std::size_t sizes[] = {block.size, block.usable, most,
+                                 block.size + (most - block.size) / 2};
+    return sizes[how];
+  }
+
   static constexpr std::size_t kMostLiveBytes = 24 * kMiB;
   // No call sets it.
   static constexpr int kNoErrno = 7777;

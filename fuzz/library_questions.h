@@ -37,6 +37,12 @@ inline bool ChecksCopies() {
          std::strcmp(hakmem_variant(), "debug") == 0;
 }
 
+// Whether blocks may be guarded ones.
+inline bool GuardsBlocks() {
+  static const bool guards = std::getenv("HAKMEM_GUARD_SAMPLE") != nullptr;
+  return guards;
+}
+
 // By one of the functions that free blocks of C's.
 inline void FreeOfC(void* block, std::size_t size, std::size_t alignment,
                     std::size_t rounded, unsigned how) {

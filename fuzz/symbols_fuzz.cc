@@ -130,26 +130,29 @@ void SymbolsRun::ReallocateRounded(const Record& record, void* block,
     ModelHeap::CheckZero(static_cast<char*>(moved) + old.usable,
                          usable - old.usable);
   }
-  model_.Resize(block, moved, size, usable);
-  // It was asked for with an alignment.
-  model_.Remove(moved);
-  model_.Add(moved, size, AlignmentOfFlags(flags), usable);
+  blocks_.Resize(block, moved, size, AlignmentOfFlags(flags), usable);
 }
 
-// What was asked for is not known afterwards; so the block is freed.
+// A block that stays as it is keeps the size that it was asked for with.
 void SymbolsRun::ResizeInPlace(const Record& record, void* block) {
   const ModelHeap::Block old = model_.At(block);
   if (old.kind != BlockKind::kMalloc || old.size == 0) return;
   const std::size_t least =
       1 + old.usable / 2 + record.b % LibraryModel::kPageBytes;
+  const bool zero = record.who % 2 != 0;
+  const int flags = std::countr_zero(old.alignment) | (zero ? kZero : 0);
   blocks_.Begin();
   const std::size_t usable = xallocx(
-      block, least, record.b / LibraryModel::kPageBytes % kUnitBytes, 0);
+      block, least, record.b / LibraryModel::kPageBytes % kUnitBytes, flags);
   LibraryModel::EndQuiet();
   HAK_CHECK_EQ(malloc_usable_size(block), usable);
-  model_.Resize(block, block, usable, usable);
-  model_.Remove(block);
-  sdallocx(block, usable, std::countr_zero(old.alignment));
+  if (usable == old.usable) return;
+  HAK_CHECK_GE(usable, least);
+  if (zero && usable > old.usable) {
+    ModelHeap::CheckZero(static_cast<char*>(block) + old.usable,
+                         usable - old.usable);
+  }
+  blocks_.Resize(block, block, usable, old.alignment, usable);
 }
 
 // From the block and back: its content stays.
@@ -205,8 +208,8 @@ void SymbolsRun::Misuse(const Record& record, void* block) {
       operator delete(inside);
       break;
     default:
-      // One byte too many.
-      misuses = ChecksCopies() ? 1 : 0;
+      // One byte too many; what is written to a guarded block is not looked at.
+      misuses = ChecksCopies() && !GuardsBlocks() ? 1 : 0;
       if (misuses != 0) memset(inside, 0, old.usable - offset + 1);
       break;
   }

@@ -184,6 +184,24 @@ TEST_F(Jemalloc, RallocxOfABlockThatIsAsLongByChance) {
   }
 }
 
+// No size is that of a request which cannot be served.
+TEST_F(Jemalloc, RallocxOfABlockOfNoBytes) {
+  for (const int flags : {0, kZero, LgAlign(6), LgAlign(17)}) {
+    for (const std::size_t alignment : {16, 4096, 1 << 17}) {
+      void* block = aligned_alloc(alignment, 0);
+      ASSERT_NE(block, nullptr);
+      errno = 0;
+      ASSERT_EQ(rallocx_(block, Opaque(kTooLarge), flags), nullptr) << flags;
+      EXPECT_EQ(errno, ENOMEM);
+      block = rallocx_(block, 100, flags);
+      ASSERT_NE(block, nullptr);
+      FillBlock(block, 100, 5);
+      EXPECT_TRUE(BlockHolds(block, 100, 5));
+      sdallocx_(block, 100, flags);
+    }
+  }
+}
+
 TEST_F(Jemalloc, WhatCannotBeServedLeavesTheBlock) {
   for (const int flags : {0, LgAlign(8), kZero}) {
     void* const block = mallocx_(100, flags);
