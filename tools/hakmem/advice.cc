@@ -31,8 +31,7 @@ constexpr AdviceEntry kUnknownCause = {
     "A cause that this version does not know",
     "{call} of {size} failed with {reason}/{detail}, which this version of "
     "`hakmem explain` does not know.",
-    "{call} of {size} failed with {reason}/{detail}, which this version of "
-    "`hakmem explain` does not know.",
+    "",
     "The trace was written by another version of hakmem.",
     {}};
 
@@ -175,8 +174,9 @@ Advice AdviceFor(const Record& failure) {
       failure.limit.has_value() && failure.limit->value.has_value();
   Advice advice;
   advice.title = filled(entry.title);
+  const bool same = has_limit || entry.sentence_without_limit.empty();
   advice.sentence =
-      filled(has_limit ? entry.sentence : entry.sentence_without_limit);
+      filled(same ? entry.sentence : entry.sentence_without_limit);
   advice.background = filled(entry.background);
   for (const Remedy& remedy : entry.remedies) {
     advice.remedies.push_back({std::string(remedy.where), filled(remedy.text),

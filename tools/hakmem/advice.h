@@ -26,7 +26,7 @@ struct AdviceEntry {
   std::string_view detail;
   std::string_view title;     // a few words
   std::string_view sentence;  // with the limit's value, use and needed
-  // The same for an event without those.
+  // For an event without those; "": the same.
   std::string_view sentence_without_limit;
   std::string_view background;  // what one has to know to act
   std::span<const Remedy> remedies;

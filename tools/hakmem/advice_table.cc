@@ -272,8 +272,7 @@ constexpr AdviceEntry kTable[] = {
      "nearly always a mistake.",
      kAlignment},
     {"Threshold", "overflow", "A number of elements that is too large",
-     "{call} was asked for {product} in 64 bits.",
-     "{call} was asked for {product} in 64 bits.",
+     "{call} was asked for {product} in 64 bits.", "",
      "No setting makes room for it. The number of elements was computed "
      "wrongly, or came from input.",
      kOverflow},
@@ -361,23 +360,18 @@ constexpr AdviceEntry kTable[] = {
     {"MapFail", "address_in_use", "Another mapping lies in the way",
      "{refused_call} of {refused_bytes} found its addresses taken by another "
      "mapping.",
-     "{refused_call} of {refused_bytes} found its addresses taken by another "
-     "mapping.",
+     "",
      "hakmem maps its blocks side by side and gives up places that something "
      "else has taken; this time there was no other.",
      kAddressInUse},
     {"MapFail", "injected", "A failure that HAKMEM_FAIL_NTH asked for",
      "HAKMEM_FAIL_NTH had this call of the kernel refused, to test the "
      "program.",
-     "HAKMEM_FAIL_NTH had this call of the kernel refused, to test the "
-     "program.",
-     "Nothing is wrong with the machine.", kInjected},
+     "", "Nothing is wrong with the machine.", kInjected},
     {"MapFail", "unknown", "The kernel refused, and no known limit explains it",
      "The kernel refused {refused_call} of {refused_bytes} with {error}; none "
      "of the limits that hakmem reads explains it.",
-     "The kernel refused {refused_call} of {refused_bytes} with {error}; none "
-     "of the limits that hakmem reads explains it.",
-     "What hakmem has read is listed as evidence.", kUnknown},
+     "", "What hakmem has read is listed as evidence.", kUnknown},
 };
 
 constexpr AdviceEntry kKilled = {

@@ -35,12 +35,12 @@ struct Command {
   std::string_view usage;              // what follows the name
   std::string_view description;        // paragraphs, behind a newline
   std::span<const char* const> flags;  // names of abseil flags
-  FlagsEnd flags_end = FlagsEnd::kNever;
-  int usage_status = kWrongUsage;  // exit status of a wrong command line
   int (*run)(const std::vector<std::string>& arguments) = nullptr;
   // Names of processes become numbers before that (process_names.h).
   absl::StatusOr<std::vector<std::string>> (*resolve)(
       const std::vector<std::string>& arguments) = nullptr;
+  FlagsEnd flags_end = FlagsEnd::kNever;
+  int usage_status = kWrongUsage;  // exit status of a wrong command line
 };
 
 // Sets the flags of `command` from `arguments` and returns the other arguments.

@@ -30,18 +30,11 @@ int Remember(const std::vector<std::string>& arguments) {
   return 7;
 }
 
-constexpr Command kMixed = {"mixed",
-                            "does a thing",
-                            "[--FLAG…] FILE…",
-                            "\nDoes it.",
-                            kFlags,
-                            FlagsEnd::kNever,
-                            2,
-                            Remember};
+constexpr Command kMixed = {"mixed",      "does a thing", "[--FLAG…] FILE…",
+                            "\nDoes it.", kFlags,         Remember};
 constexpr Command kWrapper = {
-    "wrapper",    "runs a thing", "[--FLAG…] PROGRAM",
-    "\nRuns it.", kFlags,         FlagsEnd::kAtFirstArgument,
-    125,          Remember};
+    "wrapper", "runs a thing", "[--FLAG…] PROGRAM",        "\nRuns it.", kFlags,
+    Remember,  nullptr,        FlagsEnd::kAtFirstArgument, 125};
 constexpr const Command* kCommands[] = {&kMixed, &kWrapper};
 
 class CommandLineTest : public ::testing::Test {

@@ -271,8 +271,6 @@ takes the process's user, or root.
 Exit status: 0 when the process has obeyed, 1 when not, 2 for a wrong command
 line.)",
     kFlags,
-    FlagsEnd::kNever,
-    kWrongUsage,
     Purge,
     OneProcessNamed,
 };
@@ -290,8 +288,6 @@ malloc leaves the hot path. It takes the process's user, or root.
 Exit status: 0 when the process has obeyed, 1 when not, 2 for a wrong command
 line.)",
     kFlags,
-    FlagsEnd::kNever,
-    kWrongUsage,
     Option,
     OneProcessNamed,
 };

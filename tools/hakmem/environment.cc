@@ -2,9 +2,11 @@
 
 #include <sys/utsname.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -23,15 +25,8 @@
 namespace hakmem::tools {
 namespace {
 
-struct Variant {
-  std::string_view name;
-  std::string_view library;
-};
-
-constexpr Variant kVariants[] = {{"release", "libhakmem.so"},
-                                 {"tracing", "libhakmem-tracing.so"},
-                                 {"hardened", "libhakmem-hardened.so"},
-                                 {"debug", "libhakmem-debug.so"}};
+constexpr std::string_view kVariants[] = {"release", "tracing", "hardened",
+                                          "debug"};
 
 std::vector<std::string> Folders() {
   std::vector<std::string> folders;
@@ -62,13 +57,12 @@ std::vector<std::string> Folders() {
 }  // namespace
 
 absl::StatusOr<std::string> LibraryName(std::string_view variant) {
-  std::vector<std::string_view> names;
-  for (const Variant& known : kVariants) {
-    if (known.name == variant) return std::string(known.library);
-    names.push_back(known.name);
+  if (std::ranges::find(kVariants, variant) == std::end(kVariants)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--variant=", variant, ": there are ", absl::StrJoin(kVariants, ", ")));
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--variant=", variant, ": there are ", absl::StrJoin(names, ", ")));
+  if (variant == kVariants[0]) return "libhakmem.so";
+  return absl::StrCat("libhakmem-", variant, ".so");
 }
 
 absl::StatusOr<std::string> FindLibrary(std::string_view variant) {
@@ -101,11 +95,9 @@ constexpr std::string_view kPrefix = "HAKMEM_";
 constexpr char kPreloadName[] = "LD_PRELOAD";
 
 std::string KnownOptions() {
-  std::string names;
-  for (const OptionSpec& spec : kOptionTable) {
-    absl::StrAppend(&names, names.empty() ? "" : ", ", spec.name);
-  }
-  return names;
+  return absl::StrJoin(
+      kOptionTable, ", ",
+      [](std::string* names, const OptionSpec& spec) { *names += spec.name; });
 }
 
 }  // namespace

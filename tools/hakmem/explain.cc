@@ -229,8 +229,6 @@ between, and damage, are passed over, counted and named.
 Exit status: 0 when everything could be read, 1 when something could not
 (what could is explained all the same), 2 for a wrong command line.)",
     kFlags,
-    FlagsEnd::kNever,
-    kWrongUsage,
     Explain,
 };
 

@@ -249,8 +249,6 @@ debuggers holds here, too: it takes the process's user, or root.
 Exit status: 0 when the failures could be read, 1 when not, 2 for a wrong
 command line.)",
     kFlags,
-    FlagsEnd::kNever,
-    2,
     Failures,
     OneProcessNamed,
 };

@@ -269,8 +269,6 @@ Exit status: 0 when everything could be read and written, 1 when not
 (what could be read is shown all the same) or when nothing was sampled,
 2 for a wrong command line.)",
     kFlags,
-    FlagsEnd::kNever,
-    kWrongUsage,
     Heap,
     Processes,
 };

@@ -409,9 +409,10 @@ Exit status: the program's; if a signal ended it, this command ends by
 the same. 125 when the command line or the set-up is wrong, 126 when
 PROGRAM cannot be run, 127 when there is none.)",
     kFlags,
+    Run,
+    nullptr,
     FlagsEnd::kAtFirstArgument,
     kOwnError,
-    Run,
 };
 
 }  // namespace hakmem::tools

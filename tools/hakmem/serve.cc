@@ -148,8 +148,6 @@ CAP_SYS_PTRACE. Of root's privileges it keeps only those to read.
 Exit status: 0 when a signal ended it, 1 when it could not listen, 2 for a
 wrong command line.)",
     kFlags,
-    FlagsEnd::kNever,
-    kWrongUsage,
     Serve,
 };
 

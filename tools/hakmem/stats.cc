@@ -251,8 +251,6 @@ docs/statistics.md explains each line.
 Exit status: 0 when the statistics could be read, 1 when not, 2 for a wrong
 command line.)",
     kFlags,
-    FlagsEnd::kNever,
-    2,
     Stats,
     OneProcessNamed,
 };

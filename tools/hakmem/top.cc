@@ -289,8 +289,6 @@ root.
 Exit status: 0, or 1 when a process that was named could not be read or has
 ended, 2 for a wrong command line.)",
     kFlags,
-    FlagsEnd::kNever,
-    2,
     RunTop,
     ProcessesNamed,
 };

@@ -271,8 +271,6 @@ standard input.
 Exit status: 0 when everything could be read and written, 1 when not
 (what could be read is shown all the same), 2 for a wrong command line.)",
     kFlags,
-    FlagsEnd::kNever,
-    kWrongUsage,
     Trace,
 };
 

@@ -118,8 +118,6 @@ takes its user, or root.
 Exit status: 0 when the process or a signal ended it, 1 when something
 could not be read or written, 2 for a wrong command line.)",
     kFlags,
-    FlagsEnd::kNever,
-    kWrongUsage,
     Watch,
     OneProcessNamed,
 };
