@@ -331,21 +331,26 @@ TEST(HakmemHeader, PurgeGivesCachedMemoryBack) {
   EXPECT_EQ(Hakmem().purge(), 0U);
 }
 
-}  // namespace
-TEST(HakmemHeader, PrewarmMakesBlocksReady) {
-  HAKMEM_ONLY_ON_HAKMEM();
+TEST(HakmemHeader, DISABLED_PrewarmMakesBlocksReady) {
   constexpr std::size_t kCount = 1000;
+  std::vector<void*> blocks(kCount);
   EXPECT_EQ(Hakmem().prewarm(3000, kCount), kCount);
   EXPECT_EQ(Hakmem().prewarm(65537, 1), 0U);
   const std::uint64_t map_calls = Statistics().map_calls;
-  std::vector<void*> blocks;
-  for (std::size_t i = 0; i < kCount; ++i) {
-    blocks.push_back(malloc(3000));
-    ASSERT_NE(blocks.back(), nullptr);
-  }
+  for (void*& block : blocks) ASSERT_NE(block = malloc(3000), nullptr);
   EXPECT_EQ(Statistics().map_calls, map_calls);
-  for (void* block : blocks) free(block);
+  FreeAll(blocks);
   EXPECT_EQ(Hakmem().prewarm(65536, 10), 10U);
 }
 
+// Without the profile, which maps its tables with its first sample.
+TEST(HakmemHeader, PrewarmMakesBlocksReady) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult child =
+      RunChild({.test = "HakmemHeader.DISABLED_PrewarmMakesBlocksReady",
+                .environment = {"HAKMEM_PROFILE_BYTES=0"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+}
+
+}  // namespace
 }  // namespace hakmem
