@@ -319,9 +319,9 @@ void CallTrace::FinishLocked(int signal) {
   writer_.Close();
 }
 
-void CallTrace::FinishWith(int signal) {
+void CallTrace::Finish() {
   const FutexLockHolder hold(drain_lock_);
-  FinishLocked(signal);
+  FinishLocked(/*signal=*/0);
 }
 
 void CallTrace::FinishOnSignal(int signal) {

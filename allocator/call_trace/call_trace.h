@@ -106,7 +106,7 @@ class CallTrace {
   // Drains what there is.
   void Drain();
   // The process exits: drains all, and ends the file and the recording.
-  void Finish() { FinishWith(0); }
+  void Finish();
   // The same when the process dies of `signal`, in whatever state it is; gives
   // up when another thread keeps the lock.
   void FinishOnSignal(int signal);
@@ -144,7 +144,6 @@ class CallTrace {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(drain_lock_);
   void WriteThread(const TraceRing& ring, bool gone)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(drain_lock_);
-  void FinishWith(int signal);
   void FinishLocked(int signal) ABSL_EXCLUSIVE_LOCKS_REQUIRED(drain_lock_);
   void Stop(const char* path, int error_number);
 

@@ -154,7 +154,7 @@ void CallTraceWriter::ModuleLine(std::string_view line) {
   // "55d0a000-55d0b000 r-xp 00001000 fd:00 1234   /usr/bin/program"
   std::string_view range = TakeWord(line);
   const std::string_view access = TakeWord(line);
-  const std::string_view offset = TakeWord(line);
+  std::string_view offset = TakeWord(line);
   const std::size_t path = line.find('/');
   if (access.find('x') == std::string_view::npos ||
       path == std::string_view::npos) {
@@ -172,8 +172,7 @@ void CallTraceWriter::ModuleLine(std::string_view line) {
   if (most > kBufferBytes - used) return;
   Number(begin);
   Number(TakeHex(range) - begin);
-  std::string_view offset_digits = offset;
-  Number(TakeHex(offset_digits));
+  Number(TakeHex(offset));
   Number(module.base);
   Text(module.build_id);
   Text(line);

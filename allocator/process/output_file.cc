@@ -21,7 +21,10 @@ constinit char g_start_folder[1024] = "";
 
 void KeepFolderFor(std::string_view path) {
   if (path.empty() || path == "1" || path[0] == '/') return;
-  if (!CurrentFolder(g_start_folder)) g_start_folder[0] = '\0';
+  if (SystemCall(SYS_getcwd, g_start_folder, sizeof(g_start_folder)) <= 0 ||
+      g_start_folder[0] != '/') {
+    g_start_folder[0] = '\0';
+  }
 }
 
 bool HasProcessId(std::string_view path) {

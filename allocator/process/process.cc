@@ -65,10 +65,6 @@ int OpenForReport(const char* path, int& error_number) {
 
 void CloseFd(int fd) { SystemCall(SYS_close, fd); }
 
-bool CurrentFolder(std::span<char> path) {
-  return SystemCall(SYS_getcwd, path.data(), path.size()) > 0 && path[0] == '/';
-}
-
 const char* ErrorWords(int error_number) {
   if (error_number == ELOOP) return "it is a symbolic link";
   // A constant of libc's: no locale, no buffer.

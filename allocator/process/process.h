@@ -7,7 +7,6 @@
 #define HAKMEM_ALLOCATOR_PROCESS_PROCESS_H_
 
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 #include "allocator/base/raw_print.h"
@@ -50,9 +49,6 @@ void CloseFd(int fd);
 // error. The latter is for small stacks; its text has no newline.
 void WriteWarning(RawPrinter& line);
 void WriteWarning(std::string_view text);
-
-// The process's working folder; false: it has none that fits.
-bool CurrentFolder(std::span<char> path);
 
 // "No such file or directory".
 const char* ErrorWords(int error_number);
