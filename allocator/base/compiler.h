@@ -26,6 +26,10 @@
 #define HAK_EXPORT __attribute__((visibility("default")))
 // A symbol that may be absent at run time; test its address before use.
 #define HAK_WEAK __attribute__((weak))
+// A variable that each fork's child writes or looks at: all of them lie side by
+// side, as the child takes a page fault for each page. Not for inline
+// variables, which gcc does not put beside others.
+#define HAK_AT_FORK __attribute__((section(".hakmem.fork")))
 // Thread-local storage reached without a call. Allowed because the library is
 // either preloaded or linked in; its few bytes fit glibc's surplus when it is
 // loaded by dlopen.

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "allocator/base/call_filter.h"
+#include "allocator/base/compiler.h"
 #include "allocator/base/raw_print.h"
 #include "allocator/base/relaxed.h"
 #include "allocator/base/system_call.h"
@@ -18,7 +19,7 @@ constexpr std::size_t kMaxNameBytes = 60;
 // Written while there is one thread; read by all.
 constinit const char* g_program = nullptr;
 // By who looks for a filter, and in a fork's child; read by all.
-constinit Relaxed<int> g_process_id;
+HAK_AT_FORK constinit Relaxed<int> g_process_id;
 
 int KnownProcessId() {
   const bool may_ask =

@@ -184,6 +184,7 @@ TYPED_TEST(AllocatorForkGuardsTest, AHandlersChildHasAHeapInOnePlace) {
   });
   std::vector<void*> blocks;
   while (!forked) blocks.push_back(this->Allocate(1)[0]);
+  this->Free(this->Allocate(2'000));
   this->LetTimePass();
   this->Free(this->Allocate(2'000));
   // It is at home, and no other thread can have that heap.
@@ -242,6 +243,17 @@ TYPED_TEST(AllocatorForkTest, AChildGivesInheritedSpansBackOnce) {
   }
   EXPECT_EQ(memory.calls(VmCall::kPurge), before + 1);
   this->allocator_.CheckInvariants();
+}
+
+// The clock has pages of its own, and most children call exec.
+TYPED_TEST(AllocatorForkTest, AForkDoesNotLookAtTheTime) {
+  this->MakeFree(1);
+  bool looked = false;
+  this->test_.memory.RunAfterNextNow([&] { looked = true; });
+  this->Fork();
+  EXPECT_FALSE(looked);
+  this->Allocate(1);
+  EXPECT_TRUE(looked);
 }
 
 TYPED_TEST(AllocatorForkTest, TheChildGoesHome) {

@@ -77,7 +77,7 @@ class HeapOfThread {
   }
 
  private:
-  // How long a child's thread stays away.
+  // How long a child's thread stays away, from its first slow path on.
   static constexpr std::uint64_t kAwayMs = 1000;
   // Each generation of children that forks children makes a heap, and so many
   // are enough.
@@ -101,7 +101,7 @@ class HeapOfThread {
   const Host& host_;
   HeapRegistry<kConfig, SampledHeap<kConfig>>& registry_;
   // Of the process. Written in the child of a fork while it has one thread, and
-  // by that thread; read by it.
+  // by that thread; read by it. 0: the time has not begun.
   std::uint64_t away_until_ms_ = 0;
   unsigned generation_ = 0;
 };
@@ -188,12 +188,15 @@ void HeapOfThread<kConfig>::ChildAfterFork(Heap*& self) {
   }
   ++generation_;
   self = &none_;
-  away_until_ms_ = registry_.NowMs() + kAwayMs;
+  // A child that calls exec at once does without the clock and its pages.
+  away_until_ms_ = 0;
 }
 
 template <const Config& kConfig>
 void HeapOfThread<kConfig>::GoHome(Heap*& self) {
-  if (registry_.NowMs() < away_until_ms_) return;
+  const std::uint64_t now_ms = registry_.NowMs();
+  if (away_until_ms_ == 0) away_until_ms_ = now_ms + kAwayMs;
+  if (now_ms < away_until_ms_) return;
   // A handler that forked in here would find the thread in two heaps.
   const SignalMask signals = HoldSignals();
   if (IsAway() && Serves(self) && !self->abandoned()) {

@@ -148,14 +148,11 @@ HAK_NOINLINE void FailureReporter::WriteToTrace(const FailureEvent& event,
   trace_.WriteFailure(event, known ? &limits : nullptr);
 }
 
-void FailureReporter::ChildAfterFork() {
+void FailureReporter::ChildAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   NoteProcess();
   lock_.ResetAfterFork();
   // What was read is the parent's: the child may have limits of its own.
-  if (lock_.Lock()) {
-    if (readings_ != 0) read_interval_ns_ = 0;
-    lock_.Unlock();
-  }
+  if (readings_ != 0) read_interval_ns_ = 0;
   trace_.ChildAfterFork();
 }
 

@@ -67,6 +67,8 @@ class FailureReporter {
   void Publish(const FailureEvent& event, std::uint64_t reading);
 
   FailureTrace& trace() { return trace_; }
+  // On the child's only thread. Of a process without a failure nothing is
+  // written to, as that would copy a page.
   void ChildAfterFork();
 
  private:

@@ -1,11 +1,14 @@
 #include "allocator/failures/failure_reporter.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -128,6 +131,20 @@ TEST_F(FailureReporterTest, TheChildOfAForkReadsItsOwn) {
   FailureEvent childs = Refused(kSecondNs + 1, 200);
   EXPECT_NE(reporter_.FindLimitOf(childs), 0u);
   EXPECT_EQ(childs.detail, FailureDetail::kRlimitData);
+}
+
+// Each child would copy the page.
+TEST_F(FailureReporterTest, WithoutAFailureAForksChildWritesToNothing) {
+  const auto page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  ASSERT_LE(sizeof(FailureReporter), page_bytes);
+  void* const page = mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  auto* const reporter = new (page) FailureReporter(line_);
+  reporter->Start(options_, "release");
+  ASSERT_EQ(mprotect(page, page_bytes, PROT_READ), 0);
+  reporter->ChildAfterFork();
+  munmap(page, page_bytes);
 }
 
 // Of 65,000 mappings while other programs want the processors: each refused

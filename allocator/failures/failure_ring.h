@@ -106,9 +106,10 @@ class FailureRing {
 
   static void Write(Slot& slot, const FailureEvent& event);
 
-  // Written by recording threads, read by all.
-  std::atomic<std::uint64_t> next_{0};
   Slot slots_[kCapacity] = {};
+  // Written by recording threads, read by all. Last, as the slots' first page
+  // is nobody's before the first failure, and each fork's child looks here.
+  std::atomic<std::uint64_t> next_{0};
 };
 
 }  // namespace hakmem

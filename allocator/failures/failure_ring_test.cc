@@ -239,19 +239,16 @@ TEST(FailureRing, ChildOfAForkRecordsAgain) {
 
 // Each child of a program that never failed would pay for all of them.
 TEST(FailureRing, AForksChildTouchesNoSlotThatWasNeverWritten) {
-  static constinit FailureRing ring;
-  const auto page_bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto end = reinterpret_cast<std::uintptr_t>(&ring + 1);
-  void* const last_page =
-      reinterpret_cast<void*>(end - end % page_bytes - page_bytes);
-  ASSERT_GT(last_page, &ring);
-  // Neighbours may have brought it into memory.
-  madvise(last_page, page_bytes, MADV_NOHUGEPAGE);
-  ASSERT_EQ(madvise(last_page, page_bytes, MADV_DONTNEED), 0);
+  // The largest pages there are.
+  alignas(64 * 1024) static constinit FailureRing ring;
+  constexpr std::size_t kBytes = sizeof(ring) - sizeof(ring) % (64 * 1024);
+  // A page of zeros is in memory once it was read.
+  madvise(&ring, kBytes, MADV_NOHUGEPAGE);
+  ASSERT_EQ(madvise(&ring, kBytes, MADV_DONTNEED), 0);
   ring.ChildAfterFork();
-  unsigned char resident = 1;
-  ASSERT_EQ(mincore(last_page, page_bytes, &resident), 0);
-  EXPECT_EQ(resident & 1, 0);
+  unsigned char resident[kBytes / 4096] = {};
+  ASSERT_EQ(mincore(&ring, kBytes, resident), 0);
+  for (const unsigned char byte : resident) EXPECT_EQ(byte & 1, 0);
 }
 
 }  // namespace

@@ -218,6 +218,7 @@ void FailureTrace::WriteEnd(const TraceMoment& moment, std::uint64_t failures,
 
 void FailureTrace::ChildAfterFork() {
   lock_.ResetAfterFork();
+  if (!is_on()) return;  // nothing else was written
   dropped_.store(0, std::memory_order_relaxed);
   if (!lock_.Lock()) return;
   told_dropped_ = 0;

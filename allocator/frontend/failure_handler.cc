@@ -23,7 +23,7 @@ struct Handler {
   void* context = nullptr;
 };
 
-constinit FutexLock g_lock;
+HAK_AT_FORK constinit FutexLock g_lock;
 constinit Handler g_handler ABSL_GUARDED_BY(g_lock);
 // The handler runs on this thread.
 constinit thread_local bool t_asking HAK_TLS_INITIAL_EXEC = false;

@@ -22,10 +22,10 @@ namespace {
 // here on the same thread.
 constinit std::atomic<bool> g_fork_hooks_claimed{false};
 
-constinit FutexLock g_registration;
+HAK_AT_FORK constinit FutexLock g_registration;
 
 // Written in the child of a fork, where there is one thread.
-constinit bool g_is_forked = false;
+HAK_AT_FORK constinit bool g_is_forked = false;
 
 // The thread got its heap while it was creating the key.
 constinit thread_local bool t_arms_later HAK_TLS_INITIAL_EXEC = false;
@@ -43,7 +43,7 @@ struct Fork {
   bool streams_locked = false;
   SignalMask signals = 0;
 };
-constinit Fork g_fork;
+HAK_AT_FORK constinit Fork g_fork;
 
 // Signals are held off, so that no handler of one can fork while half of the
 // locks are taken: its child would go on with locks that it has reset, libc's

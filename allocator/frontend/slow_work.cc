@@ -16,7 +16,7 @@
 
 namespace hakmem {
 
-constinit std::atomic<std::uint8_t> internal::g_slow_work{0};
+HAK_AT_FORK constinit std::atomic<std::uint8_t> internal::g_slow_work{0};
 
 namespace {
 
@@ -25,7 +25,7 @@ constexpr std::uint64_t kWithThreads = 1;  // HAKMEM_BACKGROUND
 constexpr std::uint64_t kAlways = 2;
 
 // Set by who starts the thread, cleared in a forked child.
-constinit std::atomic<bool> g_started{false};
+HAK_AT_FORK constinit std::atomic<bool> g_started{false};
 
 // Twice in a decay delay, as often as ACE trims. Damage is told of once: a
 // program that goes on after it has it for good.

@@ -29,6 +29,8 @@ void Pause() {
 
 }  // namespace
 
+HAK_AT_FORK constinit std::atomic<std::uint64_t> FutexLock::forking_{0};
+
 long Futex(const std::atomic<std::uint64_t>& word, int operation,
            std::uint64_t value, const timespec* at_most) {
   static_assert(std::endian::native == std::endian::little);

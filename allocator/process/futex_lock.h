@@ -167,7 +167,7 @@ class ABSL_LOCKABLE FutexLock {
   // Who holds the locks that are held for a fork; 0: nobody, or that is not
   // known yet. Written by who has got one, or gives it up; each looks for
   // itself alone.
-  static constinit inline std::atomic<std::uint64_t> forking_{0};
+  static std::atomic<std::uint64_t> forking_;
 
   // Written and read by every thread that takes the lock.
   std::atomic<std::uint64_t> state_{kFree};

@@ -4,6 +4,8 @@
 
 namespace hakmem {
 
+HAK_AT_FORK constinit std::atomic<std::uint64_t> GatedLock::gate_{0};
+
 void GatedLock::WaitAtGate() {
   for (;;) {
     // seq_cst: pairs with the store in CloseGate, and the one in OpenGate.

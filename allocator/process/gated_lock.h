@@ -82,7 +82,7 @@ class ABSL_LOCKABLE GatedLock {
   HAK_COLD void WaitAtGate() ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
   // 0: open; else who forks. Written by the forking thread; read by all.
-  static constinit inline std::atomic<std::uint64_t> gate_{0};
+  static std::atomic<std::uint64_t> gate_;
 
   FutexLock lock_;
 };

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include "allocator/base/compiler.h"
 #include "allocator/base/system_call.h"
 #include "allocator/platform/errno_guard.h"
 #include "allocator/process/process.h"
@@ -21,7 +22,7 @@ namespace hakmem {
 namespace {
 
 // Written by who starts a helper, and by each helper at its end.
-constinit std::atomic<unsigned> g_helpers{0};
+HAK_AT_FORK constinit std::atomic<unsigned> g_helpers{0};
 // The process whose first thread has ended; 0: none. Written by that thread,
 // read by helpers. The child of a fork is another process.
 constinit std::atomic<int> g_first_ended_in{0};

@@ -28,8 +28,12 @@ class ABSL_LOCKABLE OwnedLock {
   [[nodiscard]] bool Lock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true);
   void Unlock() ABSL_UNLOCK_FUNCTION();
 
-  // In the child of a fork: whoever held it is gone.
-  void ResetAfterFork() { state_.store(0, std::memory_order_relaxed); }
+  // In the child of a fork: whoever held it is gone. A lock that is free is not
+  // written to.
+  void ResetAfterFork() {
+    if (state_.load(std::memory_order_relaxed) != 0)
+      state_.store(0, std::memory_order_relaxed);
+  }
 
  private:
   static constexpr std::uint64_t kContended = 1;  // no bit of a name

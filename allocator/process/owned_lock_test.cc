@@ -1,11 +1,14 @@
 #include "allocator/process/owned_lock.h"
 
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -75,6 +78,18 @@ TEST(OwnedLock, ASignalHandlerDoesNotWaitForItsOwnThread) {
 }
 
 // A filter of system calls may refuse each thread its id.
+// In a fork's child, whose page would be copied.
+TEST(OwnedLock, AFreeOneIsNotWrittenTo) {
+  const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* const page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  auto* const lock = new (page) OwnedLock;
+  ASSERT_EQ(mprotect(page, bytes, PROT_READ), 0);
+  lock->ResetAfterFork();
+  munmap(page, bytes);
+}
+
 TEST(OwnedLock, TellsItsHolderWithoutTheKernel) {
   const pid_t child = fork();
   if (child == 0) {

@@ -92,7 +92,9 @@ HookState CreateKey() {
 }  // namespace
 
 HookState InstallThreadExitHook(ThreadExitHook hook) {
-  g_hook.store(hook, std::memory_order_relaxed);
+  // A fork's child would copy the page.
+  if (g_hook.load(std::memory_order_relaxed) != hook)
+    g_hook.store(hook, std::memory_order_relaxed);
   if (g_key.load(std::memory_order_relaxed) != 0) return HookState::kInstalled;
   return CreateKey();
 }

@@ -21,7 +21,7 @@ namespace {
 // Three stacks of the longest lines. Pages that are not written cost nothing.
 constexpr std::size_t kTextBytes = 64 * 1024;
 
-constinit OwnedLock g_lock;
+HAK_AT_FORK constinit OwnedLock g_lock;
 constinit char g_text[kTextBytes] = {};
 constinit std::size_t g_length = 0;
 

@@ -37,6 +37,9 @@ tls_bytes=$(awk '$1 == "TLS" { print $6 }' <<<"$segments")
 # something that is not.
 data_bytes=$(size --format=sysv "$library" | awk '$1 == ".data" { print $2 }')
 (( data_bytes <= 80 * 1024 )) || fail "stores $data_bytes bytes of data"
+# What each fork's child writes lies side by side (HAK_AT_FORK).
+fork_bytes=$(size --format=sysv "$library" | awk '$1 == ".hakmem.fork" { print $2 }')
+(( ${fork_bytes:-0} >= 64 && fork_bytes <= 512 )) || fail "has ${fork_bytes:-no} bytes of what forks write to"
 # So the file is small, and little is relocated at start. (The figures are those
 # of clang for x86-64.)
 compilers=$(readelf --string-dump=.comment "$library")
