@@ -76,8 +76,8 @@ bool FailureTrace::OpenSink() {
   }
   RawPrinter path;
   int error_number = 0;
-  fd_ = opened_ ? ReopenOutput(path_, path, error_number)
-                : OpenOutput(path_, FileReaders::kOwner, path, error_number);
+  fd_ = OpenOutput(path_, FileReaders::kOwner, path, error_number,
+                   /*again=*/opened_);
   if (fd_ < 0) {
     Warn("cannot open ", path.c_str(), error_number);
     return false;

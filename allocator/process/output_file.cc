@@ -45,17 +45,12 @@ void ExpandPath(std::string_view path, RawPrinter& out) {
 }
 
 int OpenOutput(std::string_view path, FileReaders readers, RawPrinter& out,
-               int& error_number) {
+               int& error_number, bool again) {
   const std::size_t before = out.text().size();
   ExpandPath(path, out);
-  const int fd = OpenForAppend(out.c_str() + before, readers, error_number);
-  return fd < 0 ? fd : MoveFdOutOfTheWay(fd);
-}
-
-int ReopenOutput(std::string_view path, RawPrinter& out, int& error_number) {
-  const std::size_t before = out.text().size();
-  ExpandPath(path, out);
-  const int fd = OpenForReport(out.c_str() + before, error_number);
+  const char* const name = out.c_str() + before;
+  const int fd = again ? OpenForReport(name, error_number)
+                       : OpenForAppend(name, readers, error_number);
   return fd < 0 ? fd : MoveFdOutOfTheWay(fd);
 }
 

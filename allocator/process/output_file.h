@@ -27,12 +27,10 @@ bool HasProcessId(std::string_view path);
 void ExpandPath(std::string_view path, RawPrinter& out);
 
 // OpenForAppend (process.h) of such a path, which is added to `out`, under a
-// number that programs do not count on.
+// number that programs do not count on. `again`: by OpenForReport, in the
+// middle of a program.
 int OpenOutput(std::string_view path, FileReaders readers, RawPrinter& out,
-               int& error_number);
-
-// The same by OpenForReport, in the middle of a program.
-int ReopenOutput(std::string_view path, RawPrinter& out, int& error_number);
+               int& error_number, bool again = false);
 
 // The same open file under a number that programs do not count on; -1 if there
 // is none. Close-on-exec.
