@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -22,18 +23,16 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "tools/hakmem/process_image.h"
 
 namespace hakmem::tools {
 
 std::vector<int> ProcessesFrom(int process) {
   std::vector<int> all = {process};
   for (std::size_t i = 0; i < all.size(); ++i) {
-    std::error_code error;
-    for (std::filesystem::directory_iterator
-             at(absl::StrCat("/proc/", all[i], "/task"), error),
-         end;
-         !error && at != end; at.increment(error)) {
-      std::ifstream children(at->path() / "children");
+    const std::string folder = absl::StrCat("/proc/", all[i], "/task");
+    for (const std::uint64_t thread : NumbersIn(folder)) {
+      std::ifstream children(absl::StrCat(folder, "/", thread, "/children"));
       for (int child = 0; children >> child;) all.push_back(child);
     }
   }

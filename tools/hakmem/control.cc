@@ -1,10 +1,8 @@
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -55,12 +53,9 @@ void AddLine(std::string_view line, ProcessActivity& activity) {
 
 ProcessActivity ReadActivity(std::uint64_t pid) {
   ProcessActivity activity;
-  std::error_code error;
-  for (std::filesystem::directory_iterator
-           task(absl::StrCat("/proc/", pid, "/task"), error),
-       end;
-       !error && task != end; task.increment(error)) {
-    std::ifstream file(task->path() / "status");
+  const std::string folder = absl::StrCat("/proc/", pid, "/task");
+  for (const std::uint64_t thread : NumbersIn(folder)) {
+    std::ifstream file(absl::StrCat(folder, "/", thread, "/status"));
     for (std::string line; std::getline(file, line);) AddLine(line, activity);
   }
   return activity;
@@ -87,10 +82,49 @@ class Control {
   // The result, once the process has obeyed.
   absl::StatusOr<std::uint64_t> Do(ControlCommand command,
                                    std::uint64_t argument,
-                                   absl::Duration patience);
+                                   absl::Duration patience) {
+    absl::Status status = Find();
+    if (status.ok()) status = AwaitTurn(patience);
+    std::uint64_t last = 0;
+    if (status.ok()) status = Get(tables_.request, last);
+    // One that ended without waiting. What was never whole nobody obeys.
+    if (status.ok() && IsControlRequest(last)) {
+      status = AwaitDone(last, patience);
+    }
+    const std::uint64_t request =
+        MakeControlRequest(ControlNumberOf(last) + 1, command);
+    if (status.ok()) status = Put(tables_.argument, argument);
+    if (status.ok()) status = Put(tables_.request, request);
+    if (status.ok()) status = AwaitDone(request, patience);
+    std::uint64_t result = 0;
+    if (status.ok()) status = Get(tables_.result, result);
+    if (!status.ok()) return status;
+    return result;
+  }
 
  private:
-  absl::Status Find();
+  absl::Status Find() {
+    absl::Status status =
+        image_.ReadTables("hakmem_control", "it takes no commands", tables_);
+    if (!status.ok()) return status;
+    if (std::memcmp(tables_.magic, kMagic, sizeof(kMagic)) != 0 ||
+        tables_.version != ControlTables::kVersion ||
+        tables_.table_bytes < sizeof(tables_)) {
+      return image_.UnknownForm("takes commands");
+    }
+    std::uint32_t allowed = 0;
+    status = image_.Read(AddressOf(tables_.allowed), &allowed, sizeof(allowed));
+    if (!status.ok()) return status;
+    if (allowed == 0) {
+      return absl::PermissionDeniedError(absl::StrCat(
+          image_.Who(),
+          " takes no commands: it was not started with "
+          "HAKMEM_CONTROL=1 (and HAKMEM_BACKGROUND=1, or 2 for one "
+          "thread, to obey while it sleeps)"));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Get(const void* there, std::uint64_t& word) const {
     return image_.Read(AddressOf(there), &word, sizeof(word));
   }
@@ -98,107 +132,56 @@ class Control {
     return image_.Write(AddressOf(there), &word, sizeof(word));
   }
   // Other commands wait from here on until the image is closed.
-  absl::Status AwaitTurn(absl::Duration patience) const;
-  absl::Status AwaitDone(std::uint64_t request, absl::Duration patience) const;
+  absl::Status AwaitTurn(absl::Duration patience) const {
+    const absl::Time end = absl::Now() + patience;
+    while (!image_.TryLock()) {
+      if (absl::Now() >= end) {
+        return absl::DeadlineExceededError(absl::StrCat(
+            "another command to ", image_.Who(), " waits for it to obey"));
+      }
+      absl::SleepFor(kPause);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AwaitDone(std::uint64_t request, absl::Duration patience) const {
+    const absl::Time end = absl::Now() + patience;
+    const ProcessActivity before = ReadActivity(image_.pid());
+    for (;;) {
+      std::uint64_t done = 0;
+      if (absl::Status status = Get(tables_.done, done); !status.ok()) {
+        return status;
+      }
+      if (done == request) return absl::OkStatus();
+      if (absl::Now() >= end) {
+        return absl::DeadlineExceededError(absl::StrCat(
+            image_.Who(), " has not obeyed yet: ", Reason(before)));
+      }
+      absl::SleepFor(kPause);
+    }
+  }
+
   // Why it has not obeyed, and when it will.
-  std::string Reason(const ProcessActivity& before) const;
+  std::string Reason(const ProcessActivity& before) const {
+    constexpr std::string_view kNextCall =
+        "It obeys at its next call of malloc off the hot path";
+    const ProcessActivity now = ReadActivity(image_.pid());
+    if (!HasSlept(before, now)) {
+      return absl::StrCat("it runs. ", kNextCall);
+    }
+    const std::string who =
+        now.threads == 1 ? "its thread sleeps"
+                         : absl::StrCat("its ", now.threads, " threads sleep");
+    const std::string_view value = now.threads == 1 ? "2" : "1";
+    return absl::StrCat(
+        who, ", and nothing runs in it meanwhile. ", kNextCall,
+        ". Started with HAKMEM_BACKGROUND=", value,
+        " it obeys while it sleeps, too, twice in HAKMEM_DECAY_MS");
+  }
 
   const ProcessImage& image_;
   ControlTables tables_ = {};
 };
-
-absl::Status Control::Find() {
-  const absl::StatusOr<std::uint64_t> address =
-      image_.FindTables("hakmem_control", "it takes no commands");
-  if (!address.ok()) return address.status();
-  absl::Status status = image_.Read(*address, &tables_, sizeof(tables_));
-  if (!status.ok()) return status;
-  if (std::memcmp(tables_.magic, kMagic, sizeof(kMagic)) != 0 ||
-      tables_.version != ControlTables::kVersion ||
-      tables_.table_bytes < sizeof(tables_)) {
-    return image_.UnknownForm("takes commands");
-  }
-  std::uint32_t allowed = 0;
-  status = image_.Read(AddressOf(tables_.allowed), &allowed, sizeof(allowed));
-  if (!status.ok()) return status;
-  if (allowed == 0) {
-    return absl::PermissionDeniedError(
-        absl::StrCat(image_.Who(),
-                     " takes no commands: it was not started with "
-                     "HAKMEM_CONTROL=1 (and HAKMEM_BACKGROUND=1, or 2 for one "
-                     "thread, to obey while it sleeps)"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Control::AwaitTurn(absl::Duration patience) const {
-  const absl::Time end = absl::Now() + patience;
-  while (!image_.TryLock()) {
-    if (absl::Now() >= end) {
-      return absl::DeadlineExceededError(absl::StrCat(
-          "another command to ", image_.Who(), " waits for it to obey"));
-    }
-    absl::SleepFor(kPause);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Control::AwaitDone(std::uint64_t request,
-                                absl::Duration patience) const {
-  const absl::Time end = absl::Now() + patience;
-  const ProcessActivity before = ReadActivity(image_.pid());
-  for (;;) {
-    std::uint64_t done = 0;
-    if (absl::Status status = Get(tables_.done, done); !status.ok()) {
-      return status;
-    }
-    if (done == request) return absl::OkStatus();
-    if (absl::Now() >= end) {
-      return absl::DeadlineExceededError(
-          absl::StrCat(image_.Who(), " has not obeyed yet: ", Reason(before)));
-    }
-    absl::SleepFor(kPause);
-  }
-}
-
-std::string Control::Reason(const ProcessActivity& before) const {
-  constexpr std::string_view kNextCall =
-      "It obeys at its next call of malloc off the hot path";
-  const ProcessActivity now = ReadActivity(image_.pid());
-  if (!HasSlept(before, now)) {
-    return absl::StrCat("it runs. ", kNextCall);
-  }
-  const std::string who =
-      now.threads == 1 ? "its thread sleeps"
-                       : absl::StrCat("its ", now.threads, " threads sleep");
-  const std::string_view value = now.threads == 1 ? "2" : "1";
-  return absl::StrCat(
-      who, ", and nothing runs in it meanwhile. ", kNextCall,
-      ". Started with HAKMEM_BACKGROUND=", value,
-      " it obeys while it sleeps, too, twice in HAKMEM_DECAY_MS");
-}
-
-absl::StatusOr<std::uint64_t> Control::Do(ControlCommand command,
-                                          std::uint64_t argument,
-                                          absl::Duration patience) {
-  absl::Status status = Find();
-  if (status.ok()) status = AwaitTurn(patience);
-  std::uint64_t last = 0;
-  if (status.ok()) status = Get(tables_.request, last);
-  // One that ended without waiting. What was never whole nobody obeys.
-  if (status.ok() && IsControlRequest(last)) {
-    status = AwaitDone(last, patience);
-  }
-  const std::uint64_t request =
-      MakeControlRequest(ControlNumberOf(last) + 1, command);
-  if (status.ok()) status = Put(tables_.argument, argument);
-  if (status.ok()) status = Put(tables_.request, request);
-  if (status.ok()) status = AwaitDone(request, patience);
-  std::uint64_t result = 0;
-  if (status.ok()) status = Get(tables_.result, result);
-  if (!status.ok()) return status;
-  return result;
-}
 
 int Send(const std::string& name, ControlCommand command,
          std::uint64_t argument, std::string (*tell)(std::uint64_t result)) {

@@ -1,6 +1,8 @@
 #include "tools/hakmem/failure_record.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -219,20 +221,14 @@ void ReadKilled(Fields& fields, Record& record) {
 }
 
 bool ReadKind(Fields& fields, Record& record) {
-  const std::string event = fields.Text("event");
-  if (event == "failure") {
-    record.kind = RecordKind::kFailure;
-  } else if (event == "start") {
-    record.kind = RecordKind::kStart;
-  } else if (event == "memory") {
-    record.kind = RecordKind::kMemory;
-  } else if (event == "end") {
-    record.kind = RecordKind::kEnd;
-  } else if (event == "killed") {
-    record.kind = RecordKind::kKilled;
-  } else {
+  // In the order of RecordKind.
+  constexpr std::string_view kKinds[] = {"start", "failure", "memory", "end",
+                                         "killed"};
+  const auto* const at = std::ranges::find(kKinds, fields.Text("event"));
+  if (at == std::end(kKinds)) {
     fields.Fail("is one that this version does not know", "event");
   }
+  record.kind = static_cast<RecordKind>(at - std::begin(kKinds));
   return fields.ok();
 }
 

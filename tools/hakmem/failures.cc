@@ -80,11 +80,9 @@ absl::Status ReadEvents(const ProcessImage& image,
 }
 
 absl::StatusOr<Ring> ReadRing(const ProcessImage& image) {
-  const absl::StatusOr<std::uint64_t> address =
-      image.FindTables("hakmem_failure_ring", "it keeps no failures");
-  if (!address.ok()) return address.status();
   FailureRingDescriptor ring = {};
-  absl::Status status = image.Read(*address, &ring, sizeof(ring));
+  absl::Status status =
+      image.ReadTables("hakmem_failure_ring", "it keeps no failures", ring);
   if (!status.ok()) return status;
   if (std::memcmp(ring.magic, kMagic, sizeof(kMagic)) != 0 ||
       ring.version != 1 || ring.event_bytes < sizeof(FailureEvent) ||

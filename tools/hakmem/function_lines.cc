@@ -169,15 +169,48 @@ Dwarf_Addr EndOfSection(Elf* elf, std::size_t index, Dwarf_Addr moved) {
 class ElfLines {
  public:
   // `folder`: where separate debug information is looked for first; "": none.
-  ElfLines(const NamedFile& file, std::string folder);
+  ElfLines(const NamedFile& file, std::string folder)
+      : path_(file.path()), folder_(std::move(folder)) {
+    static const Dwfl_Callbacks kCallbacks = {
+        .find_elf = nullptr,
+        .find_debuginfo = FindDebugFile,
+        .section_address = dwfl_offline_section_address,
+        .debuginfo_path = nullptr};
+    const int copy = ::dup(file.descriptor());
+    dwfl_ = dwfl_begin(&kCallbacks);
+    module_ = dwfl_report_offline(dwfl_, "module", path_.c_str(), copy);
+    dwfl_report_end(dwfl_, nullptr, nullptr);
+    if (module_ == nullptr) {
+      ::close(copy);
+      return;
+    }
+    void** user_data = nullptr;
+    dwfl_module_info(module_, &user_data, nullptr, nullptr, nullptr, nullptr,
+                     nullptr, nullptr);
+    *user_data = this;
+    dwfl_module_getelf(module_, &moved_);
+    Dwarf* const dwarf = dwfl_module_getdwarf(module_, &debug_moved_);
+    if (dwarf != nullptr) ReadUnits(dwarf);
+  }
+
   ElfLines(const ElfLines&) = delete;
   ElfLines& operator=(const ElfLines&) = delete;
-  ~ElfLines();
+
+  ~ElfLines() { dwfl_end(dwfl_); }
 
   // Whether the file, or one beside it, has debug information.
   bool has_lines() const { return !units_.empty(); }
   // What is at an address, as the file says it; the innermost first.
-  std::vector<SourceLine> At(std::uint64_t address);
+  std::vector<SourceLine> At(std::uint64_t address) {
+    if (module_ == nullptr) return {};
+    const std::string_view symbol = SymbolAt(address + moved_);
+    std::vector<SourceLine> lines =
+        LinesAt(address + moved_ - debug_moved_, symbol);
+    if (lines.empty() && !symbol.empty()) {
+      lines.push_back({Demangled(std::string(symbol)), ""});
+    }
+    return lines;
+  }
 
  private:
   struct Function {
@@ -201,14 +234,127 @@ class ElfLines {
 
   static int FindDebugFile(Dwfl_Module* module, void** lines, const char* name,
                            Dwarf_Addr base, const char* path, const char* link,
-                           GElf_Word checksum, char** found);
-  void ReadUnits(Dwarf* dwarf);
-  void ReadSymbols();
-  const std::vector<Function>& FunctionsOf(const Unit& unit);
+                           GElf_Word checksum, char** found) {
+    const auto* const self = static_cast<ElfLines*>(*lines);
+    NamedFile file = link == nullptr ? NamedFile()
+                                     : FileByLink({self->path_, self->folder_},
+                                                  path, link, checksum);
+    if (file.descriptor() >= 0) {
+      *found = ::strdup(file.path().c_str());
+      return file.Release();
+    }
+    const char* const servers = std::getenv("DEBUGINFOD_URLS");
+    if (servers == nullptr || *servers == '\0') return -1;
+    return dwfl_standard_find_debuginfo(module, lines, name, base, path,
+                                        nullptr, 0, found);
+  }
+
+  // By the units' own word: .debug_aranges is an optional index, which clang
+  // and rustc do not write.
+  void ReadUnits(Dwarf* dwarf) {
+    Dwarf_CU* cursor = nullptr;
+    Unit unit;
+    while (dwarf_get_units(dwarf, cursor, &cursor, nullptr, nullptr,
+                           &unit.lines, &unit.functions) == 0) {
+      if (dwarf_tag(&unit.functions) == DW_TAG_invalid) {
+        unit.functions = unit.lines;
+      }
+      ForEachRange(&unit.lines, [&](Dwarf_Addr begin, Dwarf_Addr end) {
+        unit.end = end;
+        units_[begin] = unit;
+      });
+    }
+  }
+
+  void ReadSymbols() {
+    has_symbols_ = true;
+    const int count = dwfl_module_getsymtab(module_);
+    for (int i = 1; i < count; ++i) {
+      GElf_Sym symbol;
+      Symbol found;
+      GElf_Word section = 0;
+      Elf* elf = nullptr;
+      Dwarf_Addr moved = 0;
+      found.name = dwfl_module_getsym_info(module_, i, &symbol, &found.begin,
+                                           &section, &elf, &moved);
+      const int type = GELF_ST_TYPE(symbol.st_info);
+      // "$x" marks what follows, on ARM64.
+      if (found.name == nullptr || *found.name == '\0' || *found.name == '$' ||
+          section == SHN_UNDEF || section == SHN_ABS ||
+          (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)) {
+        continue;
+      }
+      found.has_size = symbol.st_size != 0;
+      found.end = found.has_size ? found.begin + symbol.st_size
+                                 : EndOfSection(elf, section, moved);
+      found.rank = RankOf(symbol, found.name);
+      symbols_.push_back(found);
+    }
+    std::ranges::sort(symbols_, {}, [](const Symbol& symbol) {
+      return std::tuple(symbol.begin, symbol.has_size, symbol.rank);
+    });
+  }
+
+  const std::vector<Function>& FunctionsOf(const Unit& unit) {
+    const auto [found, is_new] = functions_.try_emplace(unit.functions.addr);
+    if (is_new) {
+      Dwarf_Die root = unit.functions;
+      AddFunctions(&root, found->second);
+      std::ranges::sort(found->second, {}, &Function::begin);
+    }
+    return found->second;
+  }
+
   // From debug information; nothing: there is none for the address.
-  std::vector<SourceLine> LinesAt(Dwarf_Addr address, std::string_view symbol);
+  std::vector<SourceLine> LinesAt(Dwarf_Addr address, std::string_view symbol) {
+    const auto after = units_.upper_bound(address);
+    if (after == units_.begin()) return {};
+    Unit& unit = std::prev(after)->second;
+    if (address >= unit.end) return {};
+    std::vector<Dwarf_Die> functions;  // the outer first
+    const std::vector<Function>& all = FunctionsOf(unit);
+    const auto behind =
+        std::ranges::upper_bound(all, address, {}, &Function::begin);
+    if (behind != all.begin() && address < std::prev(behind)->end) {
+      functions.push_back(std::prev(behind)->die);
+      AddInlined(functions.front(), address, functions);
+    }
+    std::string place;
+    if (Dwarf_Line* const line = dwarf_getsrc_die(&unit.lines, address)) {
+      int number = 0;
+      dwarf_lineno(line, &number);
+      place = PlaceOf(dwarf_linesrc(line, nullptr, nullptr),
+                      static_cast<std::uint64_t>(number), &unit.lines);
+    }
+    std::vector<SourceLine> lines;
+    while (!functions.empty()) {
+      Dwarf_Die& function = functions.back();
+      const bool is_inlined = functions.size() > 1;
+      lines.push_back({NameOf(&function, is_inlined ? "" : symbol), place});
+      if (is_inlined) place = CallOf(&function, &unit.lines);
+      functions.pop_back();
+    }
+    // Of an assembler's code there may be lines alone.
+    if (lines.empty() && !place.empty()) {
+      lines.push_back({Demangled(std::string(symbol)), place});
+    }
+    return lines;
+  }
+
   // Mangled; "": the address is in none.
-  std::string_view SymbolAt(Dwarf_Addr address);
+  std::string_view SymbolAt(Dwarf_Addr address) {
+    if (!has_symbols_) ReadSymbols();
+    auto at = std::ranges::upper_bound(symbols_, address, {}, &Symbol::begin);
+    // One without a length ends where the next one begins.
+    std::string_view nearest;
+    for (int i = 0; i < kNestedSymbols && at != symbols_.begin(); ++i) {
+      const Symbol& symbol = *--at;
+      if (address >= symbol.end) continue;
+      if (symbol.has_size) return symbol.name;
+      if (i == 0) nearest = symbol.name;
+    }
+    return nearest;
+  }
 
   std::string path_;
   std::string folder_;
@@ -221,166 +367,6 @@ class ElfLines {
   bool has_symbols_ = false;
   std::vector<Symbol> symbols_;
 };
-
-ElfLines::ElfLines(const NamedFile& file, std::string folder)
-    : path_(file.path()), folder_(std::move(folder)) {
-  static const Dwfl_Callbacks kCallbacks = {
-      .find_elf = nullptr,
-      .find_debuginfo = FindDebugFile,
-      .section_address = dwfl_offline_section_address,
-      .debuginfo_path = nullptr};
-  const int copy = ::dup(file.descriptor());
-  dwfl_ = dwfl_begin(&kCallbacks);
-  module_ = dwfl_report_offline(dwfl_, "module", path_.c_str(), copy);
-  dwfl_report_end(dwfl_, nullptr, nullptr);
-  if (module_ == nullptr) {
-    ::close(copy);
-    return;
-  }
-  void** user_data = nullptr;
-  dwfl_module_info(module_, &user_data, nullptr, nullptr, nullptr, nullptr,
-                   nullptr, nullptr);
-  *user_data = this;
-  dwfl_module_getelf(module_, &moved_);
-  Dwarf* const dwarf = dwfl_module_getdwarf(module_, &debug_moved_);
-  if (dwarf != nullptr) ReadUnits(dwarf);
-}
-
-ElfLines::~ElfLines() { dwfl_end(dwfl_); }
-
-int ElfLines::FindDebugFile(Dwfl_Module* module, void** lines, const char* name,
-                            Dwarf_Addr base, const char* path, const char* link,
-                            GElf_Word checksum, char** found) {
-  const auto* const self = static_cast<ElfLines*>(*lines);
-  NamedFile file = link == nullptr ? NamedFile()
-                                   : FileByLink({self->path_, self->folder_},
-                                                path, link, checksum);
-  if (file.descriptor() >= 0) {
-    *found = ::strdup(file.path().c_str());
-    return file.Release();
-  }
-  const char* const servers = std::getenv("DEBUGINFOD_URLS");
-  if (servers == nullptr || *servers == '\0') return -1;
-  return dwfl_standard_find_debuginfo(module, lines, name, base, path, nullptr,
-                                      0, found);
-}
-
-// By the units' own word: .debug_aranges is an optional index, which clang and
-// rustc do not write.
-void ElfLines::ReadUnits(Dwarf* dwarf) {
-  Dwarf_CU* cursor = nullptr;
-  Unit unit;
-  while (dwarf_get_units(dwarf, cursor, &cursor, nullptr, nullptr, &unit.lines,
-                         &unit.functions) == 0) {
-    if (dwarf_tag(&unit.functions) == DW_TAG_invalid) {
-      unit.functions = unit.lines;
-    }
-    ForEachRange(&unit.lines, [&](Dwarf_Addr begin, Dwarf_Addr end) {
-      unit.end = end;
-      units_[begin] = unit;
-    });
-  }
-}
-
-const std::vector<ElfLines::Function>& ElfLines::FunctionsOf(const Unit& unit) {
-  const auto [found, is_new] = functions_.try_emplace(unit.functions.addr);
-  if (is_new) {
-    Dwarf_Die root = unit.functions;
-    AddFunctions(&root, found->second);
-    std::ranges::sort(found->second, {}, &Function::begin);
-  }
-  return found->second;
-}
-
-std::vector<SourceLine> ElfLines::LinesAt(Dwarf_Addr address,
-                                          std::string_view symbol) {
-  const auto after = units_.upper_bound(address);
-  if (after == units_.begin()) return {};
-  Unit& unit = std::prev(after)->second;
-  if (address >= unit.end) return {};
-  std::vector<Dwarf_Die> functions;  // the outer first
-  const std::vector<Function>& all = FunctionsOf(unit);
-  const auto behind =
-      std::ranges::upper_bound(all, address, {}, &Function::begin);
-  if (behind != all.begin() && address < std::prev(behind)->end) {
-    functions.push_back(std::prev(behind)->die);
-    AddInlined(functions.front(), address, functions);
-  }
-  std::string place;
-  if (Dwarf_Line* const line = dwarf_getsrc_die(&unit.lines, address)) {
-    int number = 0;
-    dwarf_lineno(line, &number);
-    place = PlaceOf(dwarf_linesrc(line, nullptr, nullptr),
-                    static_cast<std::uint64_t>(number), &unit.lines);
-  }
-  std::vector<SourceLine> lines;
-  while (!functions.empty()) {
-    Dwarf_Die& function = functions.back();
-    const bool is_inlined = functions.size() > 1;
-    lines.push_back({NameOf(&function, is_inlined ? "" : symbol), place});
-    if (is_inlined) place = CallOf(&function, &unit.lines);
-    functions.pop_back();
-  }
-  // Of an assembler's code there may be lines alone.
-  if (lines.empty() && !place.empty()) {
-    lines.push_back({Demangled(std::string(symbol)), place});
-  }
-  return lines;
-}
-
-void ElfLines::ReadSymbols() {
-  has_symbols_ = true;
-  const int count = dwfl_module_getsymtab(module_);
-  for (int i = 1; i < count; ++i) {
-    GElf_Sym symbol;
-    Symbol found;
-    GElf_Word section = 0;
-    Elf* elf = nullptr;
-    Dwarf_Addr moved = 0;
-    found.name = dwfl_module_getsym_info(module_, i, &symbol, &found.begin,
-                                         &section, &elf, &moved);
-    const int type = GELF_ST_TYPE(symbol.st_info);
-    // "$x" marks what follows, on ARM64.
-    if (found.name == nullptr || *found.name == '\0' || *found.name == '$' ||
-        section == SHN_UNDEF || section == SHN_ABS ||
-        (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)) {
-      continue;
-    }
-    found.has_size = symbol.st_size != 0;
-    found.end = found.has_size ? found.begin + symbol.st_size
-                               : EndOfSection(elf, section, moved);
-    found.rank = RankOf(symbol, found.name);
-    symbols_.push_back(found);
-  }
-  std::ranges::sort(symbols_, {}, [](const Symbol& symbol) {
-    return std::tuple(symbol.begin, symbol.has_size, symbol.rank);
-  });
-}
-
-std::string_view ElfLines::SymbolAt(Dwarf_Addr address) {
-  if (!has_symbols_) ReadSymbols();
-  auto at = std::ranges::upper_bound(symbols_, address, {}, &Symbol::begin);
-  // One without a length ends where the next one begins.
-  std::string_view nearest;
-  for (int i = 0; i < kNestedSymbols && at != symbols_.begin(); ++i) {
-    const Symbol& symbol = *--at;
-    if (address >= symbol.end) continue;
-    if (symbol.has_size) return symbol.name;
-    if (i == 0) nearest = symbol.name;
-  }
-  return nearest;
-}
-
-std::vector<SourceLine> ElfLines::At(std::uint64_t address) {
-  if (module_ == nullptr) return {};
-  const std::string_view symbol = SymbolAt(address + moved_);
-  std::vector<SourceLine> lines =
-      LinesAt(address + moved_ - debug_moved_, symbol);
-  if (lines.empty() && !symbol.empty()) {
-    lines.push_back({Demangled(std::string(symbol)), ""});
-  }
-  return lines;
-}
 
 }  // namespace
 

@@ -61,14 +61,9 @@ std::optional<HeapKind> KindNamed(std::string_view name) {
   return std::nullopt;
 }
 
-bool AllWhole(const HeapProfiles& profiles) {
-  return std::ranges::all_of(profiles.last, &HeapProfile::whole);
-}
-
 // An empty path: nobody asked for it.
-template <typename Shown>
-bool Write(const std::string& path, const Shown& report,
-           std::string (*make)(const Shown&)) {
+bool Write(const std::string& path, const HeapReport& report,
+           std::string (*make)(const HeapReport&)) {
   return path.empty() || Succeeded(WriteFile(path, make(report)));
 }
 
@@ -85,9 +80,9 @@ int Show(const std::vector<std::string>& paths, HeapKind by,
       modules, {absl::GetFlag(FLAGS_symbolizer), absl::GetFlag(FLAGS_symbols)},
       policy);
   symbols.Resolve(profiles);
-  const HeapReport whole = {
-      .files = paths, .profiles = profiles, .symbols = symbols, .by = by};
-  const bool saved = Write(absl::GetFlag(FLAGS_save), whole, HeapAsLines);
+  const std::string save = absl::GetFlag(FLAGS_save);
+  const bool saved = save.empty() ||
+                     Succeeded(WriteFile(save, HeapAsLines(profiles, modules)));
   const HeapProfiles shown = symbols.Shown(profiles);
   if (std::ranges::none_of(shown.last, HasSamples)) {
     return NotDone("no place is one that --focus, --ignore and --hide leave");
@@ -107,8 +102,8 @@ int Show(const std::vector<std::string>& paths, HeapKind by,
       Write(absl::GetFlag(FLAGS_pprof),
             {.files = paths, .profiles = apart, .symbols = symbols, .by = by},
             HeapAsPprof);
-  return html && folded && pprof && saved && AllWhole(profiles) ? status
-                                                                : kNotDone;
+  return html && folded && pprof && saved && profiles.whole() ? status
+                                                              : kNotDone;
 }
 
 int ShowClasses(const std::string& name) {
@@ -119,11 +114,8 @@ int ShowClasses(const std::string& name) {
         "profile does not have them"));
   }
   const absl::StatusOr<ProcessImage> image = ProcessImage::Open(name);
-  if (!image.ok()) {
-    ComplainOfHeap(name, image.status().message());
-    return kNotDone;
-  }
-  const absl::StatusOr<ProcessBlocks> blocks = CountBlocks(*image);
+  const absl::StatusOr<ProcessBlocks> blocks =
+      image.ok() ? CountBlocks(*image) : image.status();
   if (!blocks.ok()) {
     ComplainOfHeap(name, blocks.status().message());
     return kNotDone;

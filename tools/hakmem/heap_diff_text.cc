@@ -39,37 +39,31 @@ std::string Rate(const HeapDiff& diff, std::int64_t bytes) {
       " an hour");
 }
 
-struct Change {
-  std::uint64_t before = 0;
-  std::uint64_t after = 0;
-
-  std::int64_t bytes() const {
-    return static_cast<std::int64_t>(after - before);
-  }
-};
-
 // Counted, where both profiles were.
-Change ChangeOf(const HeapProfile& before, const HeapProfile& after,
-                HeapKind by) {
+HeapGrowth ChangeOf(const HeapProfile& before, const HeapProfile& after,
+                    HeapKind by) {
   if (by == HeapKind::kLive && before.counted && after.counted) {
-    return {before.counted->bytes, after.counted->bytes};
+    return {.before = {.bytes = before.counted->bytes},
+            .after = {.bytes = after.counted->bytes}};
   }
-  return {before.totals.Of(by).bytes, after.totals.Of(by).bytes};
+  return {.before = before.totals.Of(by), .after = after.totals.Of(by)};
 }
 
 // "+4.0 MiB live, counted in 10m, …"; "": not all processes were counted.
 std::string CountedText(const HeapDiff& diff) {
-  Change all;
+  HeapGrowth all;
   for (const HeapProfiles* const side : {&diff.before, &diff.after}) {
     for (const HeapProfile& profile : side->last) {
       if (diff.by != HeapKind::kLive || !profile.counted) return "";
-      (side == &diff.before ? all.before : all.after) += profile.counted->bytes;
+      (side == &diff.before ? all.before : all.after).bytes +=
+          profile.counted->bytes;
     }
   }
   return absl::StrCat(SignedBytes(all.bytes()), " live, counted",
-                      Rate(diff, all.bytes()), ": ", Bytes(all.before), " in ",
-                      WhoseText(diff.before), ", then ", Bytes(all.after),
-                      " in ", WhoseText(diff.after), "\n  by samples: ");
+                      Rate(diff, all.bytes()), ": ", Bytes(all.before.bytes),
+                      " in ", WhoseText(diff.before), ", then ",
+                      Bytes(all.after.bytes), " in ", WhoseText(diff.after),
+                      "\n  by samples: ");
 }
 
 // The process of `profiles` that is the same as `profile`; or `none`.
@@ -86,7 +80,7 @@ const HeapProfile& SameIn(const HeapProfiles& profiles,
 std::string ProcessesText(const HeapDiff& diff, std::size_t max_rows) {
   if (std::max(diff.before.last.size(), diff.after.last.size()) < 2) return "";
   struct Row {
-    Change change;
+    HeapGrowth change;
     std::string name;
   };
   std::vector<Row> rows;
@@ -108,8 +102,8 @@ std::string ProcessesText(const HeapDiff& diff, std::size_t max_rows) {
   Table table({"growth", "before", "after", "process"}, 3);
   for (const Row& row : rows) {
     if (row.change.bytes() == 0 || table.size() == max_rows) continue;
-    table.Add({SignedBytes(row.change.bytes()), Bytes(row.change.before),
-               Bytes(row.change.after), Shortened(row.name)});
+    table.Add({SignedBytes(row.change.bytes()), Bytes(row.change.before.bytes),
+               Bytes(row.change.after.bytes), Shortened(row.name)});
   }
   if (table.size() == 0) return "";
   return absl::StrCat("\nGrowth by processes\n", table.Text());

@@ -21,10 +21,6 @@ struct Side {
   HeapProfiles profiles = {};
 };
 
-bool IsWhole(const Side& side) {
-  return std::ranges::all_of(side.profiles.last, &HeapProfile::whole);
-}
-
 bool Print(Side before, Side after, const HeapModules& modules, HeapKind by,
            const FramePolicy& policy) {
   HeapSymbols symbols(
@@ -48,7 +44,7 @@ bool Print(Side before, Side after, const HeapModules& modules, HeapKind by,
   if (!path.empty() && !Succeeded(WriteFile(path, HeapDiffAsPage(diff)))) {
     return false;
   }
-  return IsWhole(before) && IsWhole(after);
+  return before.profiles.whole() && after.profiles.whole();
 }
 
 bool PrintAll(const std::vector<std::string>& before_paths, Side before,

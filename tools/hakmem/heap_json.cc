@@ -72,7 +72,7 @@ Json Profile(const HeapReport& report, const HeapProfile& profile) {
   json.update(Kinds(profile.totals));
   for (const HeapKind kind : kKinds) {
     json[HeapKindName(kind)]["standard_error_bytes"] =
-        ErrorBytes(StandardError(profile, kind));
+        ErrorBytes(StandardError(profile.totals.Of(kind)));
   }
   json["sites"] = Json::array();
   for (const HeapSite* const site : SitesBy(profile, report.by)) {
@@ -182,7 +182,7 @@ void AddVariances(const HeapKinds& kinds, std::uint64_t mean_bytes,
   }
 }
 
-void AddProfile(const HeapReport& report, const HeapProfile& profile,
+void AddProfile(const HeapProfile& profile, const HeapModules& modules,
                 std::string& text) {
   Json start = {{"schema", "hakmem-heap-profile"},
                 {"version", 1},
@@ -195,7 +195,7 @@ void AddProfile(const HeapReport& report, const HeapProfile& profile,
   if (profile.time_ns != 0) start["time_ns"] = profile.time_ns;
   text += Dump(start, -1);
   for (const HeapMapping& mapping : profile.mappings) {
-    const Module& module = report.symbols.modules()[mapping.module];
+    const Module& module = modules.list()[mapping.module];
     text += Dump({{"kind", "module"},
                   {"path", module.path},
                   {"build_id", module.build_id},
@@ -229,10 +229,11 @@ void AddProfile(const HeapReport& report, const HeapProfile& profile,
 
 }  // namespace
 
-std::string HeapAsLines(const HeapReport& report) {
+std::string HeapAsLines(const HeapProfiles& profiles,
+                        const HeapModules& modules) {
   std::string text;
-  for (const HeapProfile& profile : report.profiles.last) {
-    AddProfile(report, profile, text);
+  for (const HeapProfile& profile : profiles.last) {
+    AddProfile(profile, modules, text);
   }
   return text;
 }

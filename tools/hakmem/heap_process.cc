@@ -35,12 +35,6 @@ constexpr std::uint64_t kMaxTableBytes = 1 << 28;
 constexpr int kWholeTries = 8;
 constexpr int kSiteTries = 16;
 
-std::uint64_t WordAt(const char* bytes) {
-  std::uint64_t word = 0;
-  std::memcpy(&word, bytes, sizeof(word));
-  return word;
-}
-
 // Live, peak and allocated, as they lie in a site and in the totals.
 struct RawKinds {
   struct {
@@ -73,9 +67,62 @@ class TablesReader {
  public:
   explicit TablesReader(const ProcessImage& image) : image_(image) {}
 
-  absl::Status Find();
-  absl::StatusOr<Tables> Read() const;
-  absl::StatusOr<Tables> ReadTotalsAlone() const;
+  absl::Status Find() {
+    const absl::Status status =
+        image_.ReadTables("hakmem_heap_tables",
+                          "it keeps no heap profile that others can read", at_);
+    if (!status.ok()) return status;
+    const std::uint64_t stack_end =
+        std::uint64_t{at_.stack_offset} + std::uint64_t{8} * at_.most_frames;
+    if (std::memcmp(at_.magic, kMagic, sizeof(kMagic)) != 0 ||
+        at_.version != HeapTablesDescriptor::kVersion ||
+        at_.descriptor_bytes < sizeof(at_) || at_.site_bytes > kMaxSiteBytes ||
+        at_.most_sites > kMaxSites ||
+        std::uint64_t{at_.site_bytes} * at_.most_sites > kMaxTableBytes ||
+        at_.stack_offset < sizeof(RawKinds) || stack_end > at_.site_bytes ||
+        at_.frames_offset > at_.site_bytes - 4 ||
+        at_.variances_offset > at_.site_bytes - sizeof(RawVariances)) {
+      return image_.UnknownForm("keeps its heap profile");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Tables> Read() const {
+    Tables tables;
+    absl::StatusOr<bool> whole = Consistently(kWholeTries, [&] {
+      const absl::Status status = ReadTotals(tables);
+      return status.ok() ? ReadSites(tables) : status;
+    });
+    if (!whole.ok()) return whole.status();
+    if (*whole) return tables;
+    // It samples too fast for that, or was stopped while it did: each site is
+    // of a moment of its own. Sites are only added, so the last count is of
+    // sites that are there.
+    const void* first = nullptr;
+    if (absl::Status status = Get(at_.sites, first); !status.ok())
+      return status;
+    for (std::size_t at = 0; at < tables.sites.size(); at += at_.site_bytes) {
+      whole = Consistently(kSiteTries, [&] {
+        return image_.Read(AddressOf(first) + at, tables.sites.data() + at,
+                           at_.site_bytes);
+      });
+      if (!whole.ok()) return whole.status();
+    }
+    const absl::StatusOr<Tables> totals = ReadTotalsAlone();
+    if (!totals.ok()) return totals.status();
+    tables.totals = totals->totals;
+    tables.lost_samples = totals->lost_samples;
+    return tables;
+  }
+
+  absl::StatusOr<Tables> ReadTotalsAlone() const {
+    Tables tables;
+    const absl::StatusOr<bool> whole =
+        Consistently(kSiteTries, [&] { return ReadTotals(tables); });
+    if (!whole.ok()) return whole.status();
+    return tables;
+  }
+
   const HeapTablesDescriptor& at() const { return at_; }
   std::string Who() const { return image_.Who(); }
 
@@ -87,108 +134,45 @@ class TablesReader {
   // Calls `read` until the process has changed nothing meanwhile, or `tries`
   // times: it goes on. True: it is of one moment.
   template <typename ReadOnce>
-  absl::StatusOr<bool> Consistently(int tries, ReadOnce read) const;
-  absl::Status ReadTotals(Tables& tables) const;
-  absl::Status ReadSites(Tables& tables) const;
+  absl::StatusOr<bool> Consistently(int tries, ReadOnce read) const {
+    for (; tries > 0; --tries) {
+      std::uint64_t before = 0;
+      std::uint64_t after = 0;
+      absl::Status status = Get(at_.sequence, before);
+      if (status.ok()) status = read();
+      if (status.ok()) status = Get(at_.sequence, after);
+      if (!status.ok()) return status;
+      if (before == after && before % 2 == 0) return true;
+    }
+    return false;
+  }
+
+  absl::Status ReadTotals(Tables& tables) const {
+    absl::Status status = Get(at_.mean_bytes, tables.mean_bytes);
+    if (status.ok()) status = Get(at_.totals, tables.totals);
+    if (status.ok()) status = Get(at_.lost_samples, tables.lost_samples);
+    if (status.ok()) status = Get(at_.site_count, tables.site_count);
+    if (!status.ok()) return status;
+    if (tables.site_count > at_.most_sites) {
+      return absl::DataLossError(
+          absl::StrCat("the heap profile of ", Who(), " is damaged"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadSites(Tables& tables) const {
+    tables.sites.resize(std::size_t{tables.site_count} * at_.site_bytes);
+    if (tables.sites.empty()) return absl::OkStatus();
+    const void* first = nullptr;
+    if (absl::Status status = Get(at_.sites, first); !status.ok())
+      return status;
+    return image_.Read(AddressOf(first), tables.sites.data(),
+                       tables.sites.size());
+  }
 
   const ProcessImage& image_;
   HeapTablesDescriptor at_ = {};
 };
-
-absl::Status TablesReader::Find() {
-  const absl::StatusOr<std::uint64_t> address = image_.FindTables(
-      "hakmem_heap_tables", "it keeps no heap profile that others can read");
-  if (!address.ok()) return address.status();
-  if (absl::Status status = image_.Read(*address, &at_, sizeof(at_));
-      !status.ok()) {
-    return status;
-  }
-  const std::uint64_t stack_end =
-      std::uint64_t{at_.stack_offset} + std::uint64_t{8} * at_.most_frames;
-  if (std::memcmp(at_.magic, kMagic, sizeof(kMagic)) != 0 ||
-      at_.version != HeapTablesDescriptor::kVersion ||
-      at_.descriptor_bytes < sizeof(at_) || at_.site_bytes > kMaxSiteBytes ||
-      at_.most_sites > kMaxSites ||
-      std::uint64_t{at_.site_bytes} * at_.most_sites > kMaxTableBytes ||
-      at_.stack_offset < sizeof(RawKinds) || stack_end > at_.site_bytes ||
-      at_.frames_offset > at_.site_bytes - 4 ||
-      at_.variances_offset > at_.site_bytes - sizeof(RawVariances)) {
-    return image_.UnknownForm("keeps its heap profile");
-  }
-  return absl::OkStatus();
-}
-
-template <typename ReadOnce>
-absl::StatusOr<bool> TablesReader::Consistently(int tries,
-                                                ReadOnce read) const {
-  for (; tries > 0; --tries) {
-    std::uint64_t before = 0;
-    std::uint64_t after = 0;
-    absl::Status status = Get(at_.sequence, before);
-    if (status.ok()) status = read();
-    if (status.ok()) status = Get(at_.sequence, after);
-    if (!status.ok()) return status;
-    if (before == after && before % 2 == 0) return true;
-  }
-  return false;
-}
-
-absl::Status TablesReader::ReadTotals(Tables& tables) const {
-  absl::Status status = Get(at_.mean_bytes, tables.mean_bytes);
-  if (status.ok()) status = Get(at_.totals, tables.totals);
-  if (status.ok()) status = Get(at_.lost_samples, tables.lost_samples);
-  if (status.ok()) status = Get(at_.site_count, tables.site_count);
-  if (!status.ok()) return status;
-  if (tables.site_count > at_.most_sites) {
-    return absl::DataLossError(
-        absl::StrCat("the heap profile of ", Who(), " is damaged"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status TablesReader::ReadSites(Tables& tables) const {
-  tables.sites.resize(std::size_t{tables.site_count} * at_.site_bytes);
-  if (tables.sites.empty()) return absl::OkStatus();
-  const void* first = nullptr;
-  if (absl::Status status = Get(at_.sites, first); !status.ok()) return status;
-  return image_.Read(AddressOf(first), tables.sites.data(),
-                     tables.sites.size());
-}
-
-absl::StatusOr<Tables> TablesReader::Read() const {
-  Tables tables;
-  absl::StatusOr<bool> whole = Consistently(kWholeTries, [&] {
-    const absl::Status status = ReadTotals(tables);
-    return status.ok() ? ReadSites(tables) : status;
-  });
-  if (!whole.ok()) return whole.status();
-  if (*whole) return tables;
-  // It samples too fast for that, or was stopped while it did: each site is of
-  // a moment of its own. Sites are only added, so the last count is of sites
-  // that are there.
-  const void* first = nullptr;
-  if (absl::Status status = Get(at_.sites, first); !status.ok()) return status;
-  for (std::size_t at = 0; at < tables.sites.size(); at += at_.site_bytes) {
-    whole = Consistently(kSiteTries, [&] {
-      return image_.Read(AddressOf(first) + at, tables.sites.data() + at,
-                         at_.site_bytes);
-    });
-    if (!whole.ok()) return whole.status();
-  }
-  const absl::StatusOr<Tables> totals = ReadTotalsAlone();
-  if (!totals.ok()) return totals.status();
-  tables.totals = totals->totals;
-  tables.lost_samples = totals->lost_samples;
-  return tables;
-}
-
-absl::StatusOr<Tables> TablesReader::ReadTotalsAlone() const {
-  Tables tables;
-  const absl::StatusOr<bool> whole =
-      Consistently(kSiteTries, [&] { return ReadTotals(tables); });
-  if (!whole.ok()) return whole.status();
-  return tables;
-}
 
 // Finds the modules of addresses, each once.
 class Places {
@@ -245,11 +229,11 @@ HeapSite SiteOf(const char* bytes, const HeapTablesDescriptor& at,
   SetVariances(told, mean_bytes, site.figures);
   std::uint32_t frames = 0;
   std::memcpy(&frames, bytes + at.frames_offset, sizeof(frames));
-  frames = std::min(frames, at.most_frames);
-  for (std::uint32_t i = 0; i < frames; ++i) {
-    const std::uint64_t address =
-        WordAt(bytes + at.stack_offset + std::size_t{8} * i);
-    site.addresses.push_back(address);
+  site.addresses.resize(std::min(frames, at.most_frames));
+  const char* word = bytes + at.stack_offset;
+  for (std::uint64_t& address : site.addresses) {
+    std::memcpy(&address, word, sizeof(address));
+    word += sizeof(address);
     site.stack.push_back(places.FrameOf(address));
   }
   return site;

@@ -2,6 +2,7 @@
 #ifndef HAKMEM_TOOLS_HAKMEM_HEAP_PROFILE_H_
 #define HAKMEM_TOOLS_HAKMEM_HEAP_PROFILE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -140,6 +141,7 @@ struct HeapProfiles {
   std::vector<HeapProfile> last;  // of each process, in the file's order
   std::size_t in_file = 0;
 
+  bool whole() const { return std::ranges::all_of(last, &HeapProfile::whole); }
   // Those of another file; a process may be in both.
   void Append(HeapProfiles more);
 };

@@ -69,10 +69,6 @@ double StandardError(const HeapFigures& figures) {
   return std::sqrt(figures.variance);
 }
 
-double StandardError(const HeapProfile& profile, HeapKind kind) {
-  return StandardError(profile.totals.Of(kind));
-}
-
 bool HasSamples(const HeapProfile& profile) {
   return profile.totals.allocated.samples > 0;
 }

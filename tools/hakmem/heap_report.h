@@ -90,7 +90,6 @@ std::vector<HeapFunction> FunctionsBy(const HeapProfile& profile,
 // How far off, in bytes, the estimate of a sum is: about two thirds
 // of such estimates are nearer.
 double StandardError(const HeapFigures& site);
-double StandardError(const HeapProfile& profile, HeapKind kind);
 
 bool HasSamples(const HeapProfile& profile);
 // "515.0 MiB live in 9,312 blocks, counted (215.0 MiB resident: …)"; "": it is
@@ -124,7 +123,8 @@ std::string HeapAsPage(const HeapReport& report);
 std::string HeapAsFolded(const HeapReport& report);
 
 // All of it, to be read again.
-std::string HeapAsLines(const HeapReport& report);
+std::string HeapAsLines(const HeapProfiles& profiles,
+                        const HeapModules& modules);
 
 // pprof's profile.proto: allocated, live and peak blocks and bytes.
 std::string HeapAsPprof(const HeapReport& report);

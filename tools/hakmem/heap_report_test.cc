@@ -270,8 +270,7 @@ TEST_F(HeapReportTest, EachSampleAddsItsOwnVariance) {
               std::sqrt(258) * mean, 1);
   EXPECT_EQ(StandardError(profile().sites[0].figures.peak), 0);
   // The second site's block is large. The total is as far off as the sites.
-  EXPECT_NEAR(StandardError(profile(), HeapKind::kLive), std::sqrt(258) * mean,
-              1);
+  EXPECT_NEAR(StandardError(profile().totals.live), std::sqrt(258) * mean, 1);
 }
 
 TEST_F(HeapReportTest, ThePassersOnAreNoPlaces) {

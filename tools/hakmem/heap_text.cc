@@ -40,7 +40,8 @@ class TextReport {
       bytes = std::max(bytes, profile_.counted->bytes);
     }
     if (bytes == 0) return absl::StrCat("no sample", when);
-    const std::string error = ErrorText(StandardError(profile_, kind), bytes);
+    const std::string error =
+        ErrorText(StandardError(profile_.totals.Of(kind)), bytes);
     return absl::StrCat(Bytes(bytes), error.empty() ? "" : " ", error, when);
   }
 

@@ -19,12 +19,7 @@ void LastProfiles::Look(int process) {
     const absl::StatusOr<HeapProfiles> profiles =
         ReadHeapOfProcess(absl::StrCat(pid), modules);
     if (!profiles.ok()) continue;
-    const HeapSymbols symbols(modules,
-                              {.program = "none", .symbols_folder = ""});
-    by_process_[pid] = {looks_, HeapAsLines({.files = {},
-                                             .profiles = *profiles,
-                                             .symbols = symbols,
-                                             .by = HeapKind::kLive})};
+    by_process_[pid] = {looks_, HeapAsLines(*profiles, modules)};
   }
   while (by_process_.size() > kMost) {
     by_process_.erase(std::ranges::min_element(

@@ -29,14 +29,6 @@ constexpr std::uint32_t kComment = 13;
 constexpr std::uint32_t kDefaultSampleType = 14;
 }  // namespace profile
 
-ProtobufWriter SampleOf(const std::vector<std::uint64_t>& locations,
-                        const std::vector<std::uint64_t>& values) {
-  ProtobufWriter message;
-  message.Numbers(1, locations);
-  message.Numbers(2, values);
-  return message;
-}
-
 }  // namespace
 
 PprofProfile::PprofProfile() { StringId(""); }
@@ -164,18 +156,17 @@ std::uint64_t PprofProfile::LocationNamed(const std::string& name) {
 }
 
 void PprofProfile::AddSample(const std::vector<std::uint64_t>& locations,
-                             const std::vector<std::uint64_t>& values) {
-  profile_.Message(profile::kSample, SampleOf(locations, values));
-}
-
-void PprofProfile::AddSample(const std::vector<std::uint64_t>& locations,
                              const std::vector<std::uint64_t>& values,
                              const std::string& label, std::uint64_t number) {
-  ProtobufWriter label_message;
-  label_message.Number(1, StringId(label));
-  label_message.Number(3, number);
-  ProtobufWriter message = SampleOf(locations, values);
-  message.Message(3, label_message);
+  ProtobufWriter message;
+  message.Numbers(1, locations);
+  message.Numbers(2, values);
+  if (!label.empty()) {
+    ProtobufWriter label_message;
+    label_message.Number(1, StringId(label));
+    label_message.Number(3, number);
+    message.Message(3, label_message);
+  }
   profile_.Message(profile::kSample, message);
 }
 

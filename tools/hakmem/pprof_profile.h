@@ -90,12 +90,10 @@ class PprofProfile {
   // A name in the place of code.
   std::uint64_t LocationNamed(const std::string& name);
 
-  void AddSample(const std::vector<std::uint64_t>& locations,
-                 const std::vector<std::uint64_t>& values);
-  // With a label, a number.
+  // With a label, a number; "": there is none.
   void AddSample(const std::vector<std::uint64_t>& locations,
                  const std::vector<std::uint64_t>& values,
-                 const std::string& label, std::uint64_t number);
+                 const std::string& label = "", std::uint64_t number = 0);
 
   // Its bytes; nothing may be added later.
   std::string Finish();

@@ -141,20 +141,25 @@ const T* LastAtOrBefore(const std::vector<T>& elements, std::uint64_t address) {
 
 }  // namespace
 
-std::uint64_t LivingThread(std::uint64_t pid) {
-  if (HasMemory(pid)) return pid;
+std::vector<std::uint64_t> NumbersIn(const std::string& folder) {
+  std::vector<std::uint64_t> numbers;
   std::error_code error;
-  for (std::filesystem::directory_iterator
-           at(absl::StrCat("/proc/", pid, "/task"), error),
-       end;
+  for (std::filesystem::directory_iterator at(folder, error), end;
        !error && at != end; at.increment(error)) {
-    std::uint64_t thread = 0;
-    if (absl::SimpleAtoi(at->path().filename().string(), &thread) &&
-        HasMemory(thread)) {
-      return thread;
+    std::uint64_t number = 0;
+    if (absl::SimpleAtoi(at->path().filename().string(), &number)) {
+      numbers.push_back(number);
     }
   }
-  return pid;
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
+std::uint64_t LivingThread(std::uint64_t pid) {
+  if (HasMemory(pid)) return pid;
+  const auto threads = NumbersIn(absl::StrCat("/proc/", pid, "/task"));
+  const auto living = std::ranges::find_if(threads, HasMemory);
+  return living == threads.end() ? pid : *living;
 }
 
 bool IsCoreFile(const std::string& path) {

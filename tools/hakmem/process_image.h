@@ -31,6 +31,10 @@ struct MappedFile {
   std::string source;  // where this process can open it
 };
 
+// The entries of a folder of /proc that are numbers, in order: processes, or
+// the threads of one.
+std::vector<std::uint64_t> NumbersIn(const std::string& folder);
+
 // The first thread of the process, or, where that has ended before others, one
 // of these: it is by a thread that lives that the kernel tells of the memory.
 std::uint64_t LivingThread(std::uint64_t pid);
@@ -74,6 +78,14 @@ class ProcessImage {
   absl::StatusOr<std::uint64_t> FindTables(std::string_view name,
                                            std::string_view lack) const;
 
+  // The table itself, of one form.
+  template <typename T>
+  absl::Status ReadTables(std::string_view name, std::string_view lack,
+                          T& tables) const {
+    const absl::StatusOr<std::uint64_t> address = FindTables(name, lack);
+    return address.ok() ? Read(*address, &tables, sizeof(tables))
+                        : address.status();
+  }
   // The error where tables are not what this command reads; `what`: "keeps its
   // blocks".
   absl::Status UnknownForm(std::string_view what) const;

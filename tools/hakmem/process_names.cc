@@ -1,6 +1,7 @@
 #include "tools/hakmem/process_names.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -46,7 +47,7 @@ bool RunsOnHakmem(std::uint64_t pid) {
 std::vector<std::string> Numbers(const std::string& argument) {
   std::vector<std::string> numbers;
   if (IsName(argument)) {
-    for (const std::uint64_t pid : AllProcesses()) {
+    for (const std::uint64_t pid : NumbersIn("/proc")) {
       if (HasName(pid, argument) && RunsOnHakmem(pid)) {
         numbers.push_back(absl::StrCat(pid));
       }
@@ -57,20 +58,6 @@ std::vector<std::string> Numbers(const std::string& argument) {
 }
 
 }  // namespace
-
-std::vector<std::uint64_t> AllProcesses() {
-  std::vector<std::uint64_t> pids;
-  std::error_code error;
-  for (const auto& entry :
-       std::filesystem::directory_iterator("/proc", error)) {
-    std::uint64_t pid = 0;
-    if (absl::SimpleAtoi(entry.path().filename().string(), &pid)) {
-      pids.push_back(pid);
-    }
-  }
-  std::ranges::sort(pids);
-  return pids;
-}
 
 absl::StatusOr<std::vector<std::string>> ProcessesNamed(
     const std::vector<std::string>& arguments) {

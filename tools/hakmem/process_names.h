@@ -2,7 +2,6 @@
 #ifndef HAKMEM_TOOLS_HAKMEM_PROCESS_NAMES_H_
 #define HAKMEM_TOOLS_HAKMEM_PROCESS_NAMES_H_
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,9 +9,6 @@
 #include "absl/status/statusor.h"
 
 namespace hakmem::tools {
-
-// All that /proc shows.
-std::vector<std::uint64_t> AllProcesses();
 
 // With the numbers of processes in place of a program's name, or its thread's:
 // of those that run on hakmem and may be read. A number and a path with

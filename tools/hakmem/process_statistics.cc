@@ -48,9 +48,49 @@ class CountersReader {
  public:
   explicit CountersReader(const ProcessImage& image) : image_(image) {}
 
-  absl::Status Find();
+  absl::Status Find() {
+    const absl::StatusOr<std::uint64_t> address = image_.FindTables(
+        "hakmem_statistics_tables", "it does not say where its counters lie");
+    if (!address.ok()) return address.status();
+    absl::Status status =
+        image_.Read(*address, &tables_, offsetof(StatisticsTables, places));
+    if (!status.ok()) return status;
+    if (std::memcmp(tables_.magic, kMagic, sizeof(kMagic)) != 0 ||
+        tables_.version != StatisticsTables::kVersion ||
+        tables_.place_bytes != sizeof(StatisticPlace) ||
+        tables_.place_count > StatisticsTables::kMostPlaces ||
+        tables_.heap_bytes > kMaxHeapBytes || tables_.classes > kMaxClasses ||
+        tables_.layout_step_bytes > kMaxClasses) {
+      return image_.UnknownForm("keeps its counters");
+    }
+    status = image_.Read(*address + tables_.place_offset, tables_.places,
+                         tables_.place_count * sizeof(StatisticPlace));
+    if (!status.ok()) return status;
+    layouts_.resize(std::size_t{tables_.classes} * tables_.layout_step_bytes);
+    return image_.Read(AddressOf(tables_.class_layouts), layouts_.data(),
+                       layouts_.size());
+  }
+
   // All numbers once, each of its moment.
-  absl::Status Read();
+  absl::Status Read() {
+    for (std::uint64_t& number : numbers_) number = 0;
+    for (std::uint32_t i = 0; i < tables_.place_count; ++i) {
+      const StatisticPlace& place = tables_.places[i];
+      // What a later hakmem counts beside.
+      if (static_cast<std::size_t>(place.statistic) >= kStatisticCount ||
+          place.kind != PlaceKind::kProcess) {
+        continue;
+      }
+      std::uint64_t word = 0;
+      const absl::Status status =
+          TableReads(image_).At(place.word, word).status();
+      if (!status.ok()) return status;
+      Number(place.statistic) +=
+          word * static_cast<std::uint64_t>(std::int64_t{place.weight});
+    }
+    return ReadHeaps();
+  }
+
   std::uint64_t& Number(Statistic statistic) {
     return numbers_[static_cast<std::size_t>(statistic)];
   }
@@ -58,122 +98,74 @@ class CountersReader {
   const StatisticsTables& tables() const { return tables_; }
 
  private:
-  absl::Status ReadHeaps();
-  void AddHeap(const std::vector<char>& heap);
-  void AddCalls(const std::vector<char>& heap, std::size_t offset);
+  absl::Status ReadHeaps() {
+    std::uint32_t count = 0;
+    std::uint64_t first = 0;
+    absl::Status status = TableReads(image_)
+                              .At(tables_.heap_count, count)
+                              .At(tables_.heaps, first)
+                              .status();
+    if (!status.ok()) return status;
+    if (count > kMaxHeaps) {
+      return absl::DataLossError(
+          absl::StrCat("the tables of ", image_.Who(), " are damaged"));
+    }
+    Number(Statistic::kHeapsCreated) = count;
+    std::vector<char> heap(tables_.heap_bytes);
+    for (std::uint64_t id = 1; id <= count; ++id) {
+      status = image_.Read(first + id * heap.size(), heap.data(), heap.size());
+      if (!status.ok()) return status;
+      AddHeap(heap);
+    }
+    return absl::OkStatus();
+  }
+
+  void AddHeap(const std::vector<char>& heap) {
+    for (std::uint32_t i = 0; i < tables_.place_count; ++i) {
+      const StatisticPlace& place = tables_.places[i];
+      if (static_cast<std::size_t>(place.statistic) >= kStatisticCount)
+        continue;
+      const std::uint64_t offset =
+          AddressOf(place.word) - AddressOf(tables_.model);
+      const std::int64_t weight = place.weight;
+      if (place.kind == PlaceKind::kHeapCalls) AddCalls(heap, offset);
+      if (place.kind == PlaceKind::kHeapSpans) AddSpans(heap, offset, weight);
+      if (place.kind == PlaceKind::kHeap) {
+        Number(place.statistic) += At<std::uint64_t>(heap, offset) *
+                                   static_cast<std::uint64_t>(weight);
+      }
+    }
+  }
+
+  void AddCalls(const std::vector<char>& heap, std::size_t offset) {
+    for (std::uint32_t i = 0; i < tables_.classes; ++i) {
+      const std::uint64_t calls = CallsOf(At<std::uint64_t>(
+          heap, offset + std::size_t{i} * tables_.class_step_bytes));
+      const auto bytes = At<std::uint32_t>(
+          layouts_, std::size_t{i} * tables_.layout_step_bytes);
+      const bool tiny = i < tables_.tiny_classes;
+      Number(tiny ? Statistic::kTinyAllocations
+                  : Statistic::kPoolAllocations) += calls;
+      Number(tiny ? Statistic::kTinyBytes : Statistic::kPoolBytes) +=
+          calls * bytes;
+    }
+  }
+
   void AddSpans(const std::vector<char>& heap, std::size_t offset,
-                std::int64_t words);
+                std::int64_t words) {
+    for (std::int64_t i = 0; i < words && offset < heap.size(); ++i) {
+      const std::uint64_t bytes = At<std::uint16_t>(heap, offset) * kUnitBytes;
+      Number(Statistic::kGrantedBytes) -= bytes;
+      Number(Statistic::kCachedBytes) += bytes;
+      offset += sizeof(std::uint64_t);
+    }
+  }
 
   const ProcessImage& image_;
   StatisticsTables tables_ = {};
   std::vector<char> layouts_;
   std::uint64_t numbers_[kStatisticCount] = {};
 };
-
-absl::Status CountersReader::Find() {
-  const absl::StatusOr<std::uint64_t> address = image_.FindTables(
-      "hakmem_statistics_tables", "it does not say where its counters lie");
-  if (!address.ok()) return address.status();
-  absl::Status status =
-      image_.Read(*address, &tables_, offsetof(StatisticsTables, places));
-  if (!status.ok()) return status;
-  if (std::memcmp(tables_.magic, kMagic, sizeof(kMagic)) != 0 ||
-      tables_.version != StatisticsTables::kVersion ||
-      tables_.place_bytes != sizeof(StatisticPlace) ||
-      tables_.place_count > StatisticsTables::kMostPlaces ||
-      tables_.heap_bytes > kMaxHeapBytes || tables_.classes > kMaxClasses ||
-      tables_.layout_step_bytes > kMaxClasses) {
-    return image_.UnknownForm("keeps its counters");
-  }
-  status = image_.Read(*address + tables_.place_offset, tables_.places,
-                       tables_.place_count * sizeof(StatisticPlace));
-  if (!status.ok()) return status;
-  layouts_.resize(std::size_t{tables_.classes} * tables_.layout_step_bytes);
-  return image_.Read(AddressOf(tables_.class_layouts), layouts_.data(),
-                     layouts_.size());
-}
-
-absl::Status CountersReader::Read() {
-  for (std::uint64_t& number : numbers_) number = 0;
-  for (std::uint32_t i = 0; i < tables_.place_count; ++i) {
-    const StatisticPlace& place = tables_.places[i];
-    // What a later hakmem counts beside.
-    if (static_cast<std::size_t>(place.statistic) >= kStatisticCount ||
-        place.kind != PlaceKind::kProcess) {
-      continue;
-    }
-    std::uint64_t word = 0;
-    const absl::Status status =
-        TableReads(image_).At(place.word, word).status();
-    if (!status.ok()) return status;
-    Number(place.statistic) +=
-        word * static_cast<std::uint64_t>(std::int64_t{place.weight});
-  }
-  return ReadHeaps();
-}
-
-absl::Status CountersReader::ReadHeaps() {
-  std::uint32_t count = 0;
-  std::uint64_t first = 0;
-  absl::Status status = TableReads(image_)
-                            .At(tables_.heap_count, count)
-                            .At(tables_.heaps, first)
-                            .status();
-  if (!status.ok()) return status;
-  if (count > kMaxHeaps) {
-    return absl::DataLossError(
-        absl::StrCat("the tables of ", image_.Who(), " are damaged"));
-  }
-  Number(Statistic::kHeapsCreated) = count;
-  std::vector<char> heap(tables_.heap_bytes);
-  for (std::uint64_t id = 1; id <= count; ++id) {
-    status = image_.Read(first + id * heap.size(), heap.data(), heap.size());
-    if (!status.ok()) return status;
-    AddHeap(heap);
-  }
-  return absl::OkStatus();
-}
-
-void CountersReader::AddHeap(const std::vector<char>& heap) {
-  for (std::uint32_t i = 0; i < tables_.place_count; ++i) {
-    const StatisticPlace& place = tables_.places[i];
-    if (static_cast<std::size_t>(place.statistic) >= kStatisticCount) continue;
-    const std::uint64_t offset =
-        AddressOf(place.word) - AddressOf(tables_.model);
-    const std::int64_t weight = place.weight;
-    if (place.kind == PlaceKind::kHeapCalls) AddCalls(heap, offset);
-    if (place.kind == PlaceKind::kHeapSpans) AddSpans(heap, offset, weight);
-    if (place.kind == PlaceKind::kHeap) {
-      Number(place.statistic) +=
-          At<std::uint64_t>(heap, offset) * static_cast<std::uint64_t>(weight);
-    }
-  }
-}
-
-void CountersReader::AddSpans(const std::vector<char>& heap, std::size_t offset,
-                              std::int64_t words) {
-  for (std::int64_t i = 0; i < words && offset < heap.size(); ++i) {
-    const std::uint64_t bytes = At<std::uint16_t>(heap, offset) * kUnitBytes;
-    Number(Statistic::kGrantedBytes) -= bytes;
-    Number(Statistic::kCachedBytes) += bytes;
-    offset += sizeof(std::uint64_t);
-  }
-}
-
-void CountersReader::AddCalls(const std::vector<char>& heap,
-                              std::size_t offset) {
-  for (std::uint32_t i = 0; i < tables_.classes; ++i) {
-    const std::uint64_t calls = CallsOf(At<std::uint64_t>(
-        heap, offset + std::size_t{i} * tables_.class_step_bytes));
-    const auto bytes =
-        At<std::uint32_t>(layouts_, std::size_t{i} * tables_.layout_step_bytes);
-    const bool tiny = i < tables_.tiny_classes;
-    Number(tiny ? Statistic::kTinyAllocations : Statistic::kPoolAllocations) +=
-        calls;
-    Number(tiny ? Statistic::kTinyBytes : Statistic::kPoolBytes) +=
-        calls * bytes;
-  }
-}
 
 absl::Status ReadWindows(const ProcessImage& image,
                          const StatisticsTables& tables,

@@ -1,5 +1,6 @@
 #include "tools/hakmem/report.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -153,10 +154,8 @@ std::string Headline(const Analysis& analysis) {
 }
 
 bool IsComplete(const Report& report) {
-  for (const Input& input : report.inputs) {
-    if (!input.complete()) return false;
-  }
-  return report.analysis.dropped() == 0;
+  return report.analysis.dropped() == 0 &&
+         std::ranges::all_of(report.inputs, &Input::complete);
 }
 
 std::string Headline(const Report& report) {
@@ -197,6 +196,9 @@ std::string CallText(const Record& failure) {
                       ")");
 }
 
+namespace {
+
+// The program and its processes that met the cause.
 std::string Who(const Analysis& analysis, const Cause& cause) {
   std::vector<std::string> names;
   for (const std::size_t index : cause.processes) {
@@ -216,8 +218,6 @@ std::string When(const Cause& cause) {
   return absl::StrCat(cause.first_time, " to ", cause.last_time);
 }
 
-namespace {
-
 Fact CallFact(const Record& failure) {
   if (failure.kind == RecordKind::kKilled) {
     return {"killed", absl::StrCat("by signal ", failure.signal)};
@@ -236,8 +236,10 @@ Fact CallFact(const Record& failure) {
 
 }  // namespace
 
-std::vector<Fact> Evidence(const Record& failure) {
-  std::vector<Fact> facts = {CallFact(failure)};
+std::vector<Fact> Evidence(const Analysis& analysis, const Cause& cause) {
+  const Record& failure = cause.example;
+  std::vector<Fact> facts = {
+      {"in", Who(analysis, cause)}, {"time", When(cause)}, CallFact(failure)};
   if (failure.refused) {
     facts.push_back(
         {"refused", absl::StrCat(ForTerminal(failure.refused->call), " of ",

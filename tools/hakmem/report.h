@@ -68,14 +68,8 @@ std::string CauseName(const Cause& cause);
 // "malloc(1048576)", "calloc(3, 8)", "aligned_alloc(64, 100)".
 std::string CallText(const Record& failure);
 
-// The program and its processes that met the cause.
-std::string Who(const Analysis& analysis, const Cause& cause);
-
-// When it happened, in words.
-std::string When(const Cause& cause);
-
-// The evidence of the cause's example.
-std::vector<Fact> Evidence(const Record& failure);
+// Who met the cause and when, and the evidence of its example.
+std::vector<Fact> Evidence(const Analysis& analysis, const Cause& cause);
 
 // The frames of a stack, with inlined functions, one line each:
 // "main at program.c:12" or "libfoo.so.1+0x12f0".

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "tools/hakmem/advice.h"
 #include "tools/hakmem/html_page.h"
 #include "tools/hakmem/report.h"
@@ -42,15 +44,13 @@ std::string RemediesHtml(const Advice& advice) {
                     ForHtml(remedy.text));
     if (!remedy.command.empty()) {
       // Not ForHtml alone: it would write line breaks as \x0a.
-      html += "<pre>";
-      std::string_view rest = remedy.command;
-      while (!rest.empty()) {
-        const std::size_t end = std::min(rest.find('\n'), rest.size());
-        absl::StrAppend(&html, ForHtml(rest.substr(0, end)), "\n");
-        rest.remove_prefix(std::min(end + 1, rest.size()));
-      }
-      html.back() = '<';
-      html += "/pre>";
+      const std::vector<std::string_view> lines =
+          absl::StrSplit(remedy.command, '\n');
+      const auto add = [](std::string* to, std::string_view line) {
+        *to += ForHtml(line);
+      };
+      absl::StrAppend(&html, "<pre>", absl::StrJoin(lines, "\n", add),
+                      "</pre>");
     }
     html += "</li>\n";
   }
@@ -59,10 +59,7 @@ std::string RemediesHtml(const Advice& advice) {
 
 std::string EvidenceHtml(const Report& report, const Cause& cause) {
   std::string html = "<h3>Evidence</h3>\n<dl>";
-  std::vector<Fact> facts = {{"in", Who(report.analysis, cause)},
-                             {"time", When(cause)}};
-  for (Fact& fact : Evidence(cause.example)) facts.push_back(std::move(fact));
-  for (const Fact& fact : facts) {
+  for (const Fact& fact : Evidence(report.analysis, cause)) {
     absl::StrAppend(&html, "<dt>", ForHtml(fact.label), "</dt><dd>",
                     ForHtml(fact.text), "</dd>\n");
   }

@@ -2,10 +2,10 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "tools/hakmem/advice.h"
 #include "tools/hakmem/report.h"
 #include "tools/hakmem/words.h"
@@ -19,11 +19,9 @@ constexpr std::size_t kHanging = 2;
 constexpr std::size_t kCommandIndent = 6;
 
 void AppendCommand(std::string_view command, std::string& text) {
-  while (!command.empty()) {
-    const std::size_t end = std::min(command.find('\n'), command.size());
-    absl::StrAppend(&text, std::string(kCommandIndent, ' '),
-                    command.substr(0, end), "\n");
-    command.remove_prefix(std::min(end + 1, command.size()));
+  if (command.empty()) return;
+  for (const std::string_view line : absl::StrSplit(command, '\n')) {
+    absl::StrAppend(&text, std::string(kCommandIndent, ' '), line, "\n");
   }
 }
 
@@ -39,9 +37,7 @@ std::string RemediesText(const std::vector<FilledRemedy>& remedies) {
 }
 
 std::string EvidenceText(const Report& report, const Cause& cause) {
-  std::vector<Fact> facts = {{"in", Who(report.analysis, cause)},
-                             {"time", When(cause)}};
-  for (Fact& fact : Evidence(cause.example)) facts.push_back(std::move(fact));
+  const std::vector<Fact> facts = Evidence(report.analysis, cause);
   std::size_t width = 0;
   for (const Fact& fact : facts) width = std::max(width, Columns(fact.label));
   std::string text = "\n  Evidence\n";

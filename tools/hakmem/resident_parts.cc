@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -80,11 +78,9 @@ std::optional<Mapping> MappingOf(std::string_view line) {
 // Of threads that sleep: the kernel tells of no other ones.
 std::vector<std::uint64_t> StackPointers(std::uint64_t pid) {
   std::vector<std::uint64_t> pointers;
-  std::error_code error;
   const std::string folder = absl::StrCat("/proc/", pid, "/task");
-  for (std::filesystem::directory_iterator task(folder, error), end;
-       !error && task != end; task.increment(error)) {
-    std::ifstream file(task->path() / "syscall");
+  for (const std::uint64_t thread : NumbersIn(folder)) {
+    std::ifstream file(absl::StrCat(folder, "/", thread, "/syscall"));
     const std::string text(std::istreambuf_iterator<char>(file), {});
     const std::vector<std::string_view> words =
         absl::StrSplit(absl::StripSuffix(text, "\n"), ' ');

@@ -9,9 +9,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -305,11 +305,10 @@ std::string WhatToRunNext(const std::vector<std::string>& command) {
 void SayReports(const std::vector<std::string>& command,
                 const Scratch& scratch) {
   std::ifstream file(scratch.File(kReportFile), std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (text.str().empty()) return;
-  Say(CompletedReports(text.str(), {}));
-  if (!text.str().starts_with("hakmem: crash")) Say(WhatToRunNext(command));
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  if (text.empty()) return;
+  Say(CompletedReports(text, {}));
+  if (!text.starts_with("hakmem: crash")) Say(WhatToRunNext(command));
 }
 
 // Beside the trace, where `hakmem explain` looks (explain.cc).

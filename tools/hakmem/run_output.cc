@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -70,9 +70,7 @@ std::map<std::string, std::string> RunOutput::NewContent() const {
     if (size <= from) continue;
     std::ifstream file(path, std::ios::binary);
     file.seekg(static_cast<std::streamoff>(from));
-    std::ostringstream content;
-    content << file.rdbuf();
-    contents[path] = content.str();
+    contents[path].assign(std::istreambuf_iterator<char>(file), {});
   }
   return contents;
 }

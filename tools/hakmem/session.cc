@@ -1,5 +1,6 @@
 #include "tools/hakmem/session.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -36,10 +37,7 @@ void Session::Fail(std::size_t input, std::string error) {
 }
 
 bool Session::Complete() const {
-  for (const Input& input : inputs_) {
-    if (!input.complete()) return false;
-  }
-  return true;
+  return std::ranges::all_of(inputs_, &Input::complete);
 }
 
 void Session::OnRecord(std::size_t input, const Record& record) {

@@ -64,12 +64,9 @@ bool IsSound(const OptionSpec& spec, const ParsedOptions& parsed,
 std::vector<ProcessOption> ReadOptionsOf(const ProcessImage& image,
                                          std::string_view variant) {
   std::vector<ProcessOption> options;
-  const absl::StatusOr<std::uint64_t> address =
-      image.FindTables("hakmem_options", "it does not tell its options");
-  if (!address.ok()) return options;
   const OptionTables own;
   const auto tables = std::make_unique<OptionTables>();
-  if (!image.Read(*address, tables.get(), sizeof(*tables)).ok() ||
+  if (!image.ReadTables("hakmem_options", "", *tables).ok() ||
       std::memcmp(tables->magic, own.magic, sizeof(own.magic)) != 0 ||
       tables->table_bytes != own.table_bytes) {
     return options;

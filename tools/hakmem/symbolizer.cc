@@ -27,17 +27,6 @@ namespace {
 // Of so many files a reader is told what brings their lines.
 constexpr std::size_t kMostRemedies = 3;
 constexpr std::string_view kNoNames = "none";
-constexpr std::string_view kLines = "lines";
-
-// A return address is behind its call, and may be the next line's.
-std::uint64_t AskedFor(std::uint64_t offset) {
-  return offset == 0 ? 0 : offset - 1;
-}
-
-// Whether they are what nobody looks for: the allocator's own.
-bool IsHakmem(std::string_view path) {
-  return absl::StartsWith(FileName(path), "libhakmem");
-}
 
 // Texts, each with its zero.
 void Write(std::string_view text, std::FILE* file) {
@@ -156,7 +145,9 @@ void Symbolizer::ReadPerfMap(const Module& module, std::size_t index,
       PerfMap::OfFile(module.source.empty() ? module.path : module.source);
   for (const std::uint64_t offset : offsets) {
     std::vector<SourceLine>& lines = lines_[Key(index, offset)];
-    const PerfMap::Function* const function = map.At(AskedFor(offset));
+    // A return address is behind its call, and may be the next line's.
+    const PerfMap::Function* const function =
+        map.At(offset == 0 ? 0 : offset - 1);
     if (function != nullptr) lines.push_back(function->line);
   }
 }
@@ -169,7 +160,7 @@ std::size_t Symbolizer::Ask(const std::vector<Query>& queries,
         for (std::size_t i = begin; i < queries.size(); ++i) {
           const FunctionLines found = FunctionLinesOf(
               queries[i].file, options_.symbols_folder, *queries[i].offsets);
-          Write(found.has_lines ? kLines : "", file);
+          Write(found.has_lines ? "lines" : "", file);
           for (const std::vector<SourceLine>& lines : found.calls) {
             for (const SourceLine& line : lines) {
               Write(line.function, file);
@@ -210,7 +201,9 @@ bool Symbolizer::Read(const Query& query, std::string_view& answers) {
 }
 
 void Symbolizer::NoteMissingLines(const Module& module) {
-  if (IsHakmem(module.path) || without_lines_.size() >= kMostRemedies ||
+  // Nobody looks for the allocator's own.
+  if (absl::StartsWith(FileName(module.path), "libhakmem") ||
+      without_lines_.size() >= kMostRemedies ||
       !without_lines_.insert(module.path).second) {
     return;
   }

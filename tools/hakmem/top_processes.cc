@@ -28,7 +28,6 @@
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/process_image.h"
-#include "tools/hakmem/process_names.h"
 #include "tools/hakmem/process_statistics.h"
 #include "tools/hakmem/resident_parts.h"
 
@@ -228,7 +227,7 @@ absl::Status TopProcesses::Look(std::vector<TopRow>& rows) {
     }
     return absl::OkStatus();
   }
-  const std::vector<std::uint64_t> pids = AllProcesses();
+  const std::vector<std::uint64_t> pids = NumbersIn("/proc");
   for (const std::uint64_t pid : pids) {
     if (absl::IsPermissionDenied(LookAt(pid, rows))) ++forbidden_;
   }

@@ -55,56 +55,51 @@ namespace {
 class TraceInput {
  public:
   // "-" is standard input.
-  explicit TraceInput(const std::string& path);
-  ~TraceInput();
+  explicit TraceInput(const std::string& path) {
+    if (path != "-" && Map(path)) return;
+    InputFile file(path);
+    status_ = file.ReadAll([this](std::string_view bytes) { read_ += bytes; });
+  }
+
+  ~TraceInput() {
+    if (mapping_ != nullptr) {
+      ::munmap(const_cast<std::uint8_t*>(mapping_), mapped_bytes_);
+    }
+  }
+
   TraceInput(const TraceInput&) = delete;
   TraceInput& operator=(const TraceInput&) = delete;
 
   // Of the reading; what was read before an error is there.
   const absl::Status& status() const { return status_; }
-  std::span<const std::uint8_t> bytes() const;
+
+  std::span<const std::uint8_t> bytes() const {
+    if (mapping_ != nullptr) return {mapping_, mapped_bytes_};
+    return {reinterpret_cast<const std::uint8_t*>(read_.data()), read_.size()};
+  }
 
  private:
   // Whether it is a file that can be mapped.
-  bool Map(const std::string& path);
+  bool Map(const std::string& path) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return false;
+    const absl::Cleanup close = [fd] { ::close(fd); };
+    struct stat facts;
+    if (::fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode)) return false;
+    const auto size = static_cast<std::size_t>(facts.st_size);
+    if (size == 0) return false;
+    void* const bytes = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (bytes == MAP_FAILED) return false;
+    mapping_ = static_cast<const std::uint8_t*>(bytes);
+    mapped_bytes_ = size;
+    return true;
+  }
 
   absl::Status status_;
   const std::uint8_t* mapping_ = nullptr;
   std::size_t mapped_bytes_ = 0;
   std::string read_;
 };
-
-TraceInput::TraceInput(const std::string& path) {
-  if (path != "-" && Map(path)) return;
-  InputFile file(path);
-  status_ = file.ReadAll([this](std::string_view bytes) { read_ += bytes; });
-}
-
-TraceInput::~TraceInput() {
-  if (mapping_ != nullptr) {
-    ::munmap(const_cast<std::uint8_t*>(mapping_), mapped_bytes_);
-  }
-}
-
-std::span<const std::uint8_t> TraceInput::bytes() const {
-  if (mapping_ != nullptr) return {mapping_, mapped_bytes_};
-  return {reinterpret_cast<const std::uint8_t*>(read_.data()), read_.size()};
-}
-
-bool TraceInput::Map(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return false;
-  const absl::Cleanup close = [fd] { ::close(fd); };
-  struct stat facts;
-  if (::fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode)) return false;
-  const auto size = static_cast<std::size_t>(facts.st_size);
-  if (size == 0) return false;
-  void* const bytes = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-  if (bytes == MAP_FAILED) return false;
-  mapping_ = static_cast<const std::uint8_t*>(bytes);
-  mapped_bytes_ = size;
-  return true;
-}
 
 constexpr unsigned kDefaultRows = 10;
 // Sites beyond are shown by addresses.

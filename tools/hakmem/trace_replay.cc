@@ -17,15 +17,9 @@ void TraceReplay::Add(const CallEvent& event) {
     return Allocate(event, thread);
   }
   Settle(thread);
-  if (event.kind == CallEvent::Kind::kReallocFrom) {
-    realloc_from_[thread] = event.address;
-  } else if (event.kind == CallEvent::Kind::kFree) {
-    records_.push_back({.address = event.address,
-                        .argument = 0,
-                        .size = 0,
-                        .thread = thread,
-                        .call = Call::kFree});
-  }
+  if (event.kind == CallEvent::Kind::kFailure) return;
+  realloc_from_[thread] = event.address;
+  if (event.kind == CallEvent::Kind::kFree) Settle(thread);
 }
 
 void TraceReplay::Allocate(const CallEvent& event, std::uint32_t thread) {

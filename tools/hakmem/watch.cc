@@ -35,11 +35,7 @@ absl::StatusOr<std::uint64_t> ReadSnapshot(const std::string& pid,
   HeapModules modules;
   const absl::StatusOr<HeapProfiles> profiles = ReadHeapOfProcess(pid, modules);
   if (!profiles.ok()) return profiles.status();
-  const HeapSymbols symbols(modules, {.program = "none", .symbols_folder = ""});
-  lines = HeapAsLines({.files = {},
-                       .profiles = *profiles,
-                       .symbols = symbols,
-                       .by = HeapKind::kLive});
+  lines = HeapAsLines(*profiles, modules);
   return profiles->last.front().time_ns / 1'000'000;
 }
 
