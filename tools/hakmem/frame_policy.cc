@@ -46,11 +46,6 @@ void AddNamedCalls(const std::vector<SourceLine>& lines, std::string_view path,
                    .has_name = false});
 }
 
-void DropPassingOn(std::vector<NamedCall>& calls) {
-  calls.erase(calls.begin(),
-              calls.begin() + static_cast<std::ptrdiff_t>(PassingOn(calls)));
-}
-
 namespace {
 
 bool Matches(std::string_view name, std::string_view pattern) {

@@ -30,9 +30,6 @@ struct NamedCall {
 void AddNamedCalls(const std::vector<SourceLine>& lines, std::string_view path,
                    std::uint64_t offset, std::vector<NamedCall>& calls);
 
-// Drops the innermost ones that only pass memory on.
-void DropPassingOn(std::vector<NamedCall>& calls);
-
 // A name without return type, parameters and what surrounds a Rust type:
 // "std::vector<int>::push_back".
 std::string_view QualifiedName(std::string_view function);

@@ -32,9 +32,8 @@ std::vector<NamedCall> Calls(const std::vector<std::string>& frames) {
 
 // The first that is left.
 std::string Place(const std::vector<std::string>& frames) {
-  std::vector<NamedCall> calls = Calls(frames);
-  DropPassingOn(calls);
-  return calls.empty() ? "" : calls.front().text;
+  const std::vector<NamedCall> calls = Calls(frames);
+  return calls.empty() ? "" : calls[PassingOn(calls)].text;
 }
 
 TEST(FramePolicyTest, CppFoldsIntoItsCaller) {

@@ -1,6 +1,7 @@
 #include "tools/hakmem/trace_report.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <utility>
 
@@ -69,8 +70,8 @@ std::vector<NamedCall> TraceSymbols::Calls(
     const std::vector<std::uint64_t>& addresses) const {
   std::vector<NamedCall> calls;
   for (const std::uint64_t address : addresses) AddCalls(address, calls);
-  DropPassingOn(calls);
-  return calls;
+  return {calls.begin() + static_cast<std::ptrdiff_t>(PassingOn(calls)),
+          calls.end()};
 }
 
 std::uint64_t TraceReport::dropped() const {
