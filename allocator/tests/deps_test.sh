@@ -45,10 +45,10 @@ fork_bytes=$(size --format=sysv "$library" | awk '$1 == ".hakmem.fork" { print $
 compilers=$(readelf --string-dump=.comment "$library")
 if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
-    *-hardened.so) most=(496 442) ;;
-    *-debug.so) most=(505 445) ;;
-    *-tracing.so) most=(383 393) ;;
-    *) most=(356 382) ;;
+    *-hardened.so) most=(497 442) ;;
+    *-debug.so) most=(506 445) ;;
+    *-tracing.so) most=(384 393) ;;
+    *) most=(357 382) ;;
   esac
   stripped=$(mktemp)
   trap 'rm -f "$stripped"' EXIT
