@@ -66,18 +66,26 @@ class PretendedMemory final : public VirtualMemory {
   Region::Window blocks_;
 };
 
+struct PretendedPool {
+  PretendedPool() {
+    region.Place(memory);
+    memory.Pretend(region.huge());
+    pool.Place(region, memory.PageBytes());
+  }
+
+  PretendedMemory memory;
+  Region region;
+  FutexLock lock;
+  TouchedPages pages{memory};
+  HugePool pool{lock, pages, memory};
+};
+
 TEST(HugePoolManyTest, PlacesOfFreedOnesServeAgain) {
   // Where addresses are few, so are blocks.
   constexpr int kBlocks = kThreadSanitizer ? 50 : 20'000;
   for (const std::size_t stride : {1, 3, 100}) {
-    PretendedMemory memory;
-    Region region;
-    region.Place(memory);
-    memory.Pretend(region.huge());
-    FutexLock lock;
-    TouchedPages pages(memory);
-    HugePool pool(lock, pages, memory);
-    pool.Place(region, memory.PageBytes());
+    PretendedPool pretended;
+    HugePool& pool = pretended.pool;
     std::vector<Address> blocks;
     const auto grant = [&](std::size_t frames) {
       const Address block =
@@ -114,17 +122,12 @@ TEST(HugePoolManyTest, PlacesOfFreedOnesServeAgain) {
 // However many gaps are too short, a call looks at a bounded number of them.
 TEST(HugePoolManyTest, ManyShortGapsAreNotWalked) {
   constexpr int kGaps = 10'000;
-  PretendedMemory memory;
-  Region region;
-  region.Place(memory);
+  PretendedPool pretended;
+  HugePool& pool = pretended.pool;
+  const Region& region = pretended.region;
   if (region.huge().bytes < 256 * kGiB) {
     GTEST_SKIP() << "addresses are few here";
   }
-  memory.Pretend(region.huge());
-  FutexLock lock;
-  TouchedPages pages(memory);
-  HugePool pool(lock, pages, memory);
-  pool.Place(region, memory.PageBytes());
   const auto grant = [&](std::size_t frames) {
     return pool.Grant(frames * kSuperSlabBytes, kSuperSlabBytes).address;
   };
@@ -156,17 +159,12 @@ TEST(HugePoolManyTest, ManyShortGapsAreNotWalked) {
 TEST(HugePoolManyTest, TheNextBlockIsFoundFromNearby) {
   constexpr std::size_t kBlocks = 100;
   constexpr std::size_t kFrames = 200;  // their records lie pages apart
-  PretendedMemory memory;
-  Region region;
-  region.Place(memory);
+  PretendedPool pretended;
+  HugePool& pool = pretended.pool;
+  const Region& region = pretended.region;
   if (region.huge().bytes < 256 * kGiB) {
     GTEST_SKIP() << "addresses are few here";
   }
-  memory.Pretend(region.huge());
-  FutexLock lock;
-  TouchedPages pages(memory);
-  HugePool pool(lock, pages, memory);
-  pool.Place(region, memory.PageBytes());
   std::vector<Address> blocks;
   for (std::size_t i = 0; i < kBlocks; ++i) {
     blocks.push_back(
@@ -177,7 +175,7 @@ TEST(HugePoolManyTest, TheNextBlockIsFoundFromNearby) {
   auto* const records = *static_cast<char* const*>(tables.records);
   const std::size_t far_bytes = RoundDown(
       (blocks[kBlocks / 2] - blocks[0]) / kSuperSlabBytes * tables.record_bytes,
-      memory.PageBytes());
+      pretended.memory.PageBytes());
   ASSERT_EQ(mprotect(records, far_bytes, PROT_NONE), 0);
   const auto expect = [&](Address address, std::size_t next) {
     EXPECT_EQ(pool.NextBlock(address), blocks[next]);
