@@ -73,9 +73,7 @@ std::size_t BorderedSize(const Record& record) {
       if (bytes >= size && bytes % alignment == 0) return bytes;
     }
   }
-  return RoundUp(size, size <= kMaxSpanBytes && alignment <= kMaxSpanBytes
-                           ? kUnitBytes
-                           : kPageBytes);
+  return RoundUp(size, size <= kMaxSpanBytes ? kUnitBytes : kPageBytes);
 }
 
 HeapOptions OptionsOf(const Records& input) {

@@ -262,9 +262,7 @@ inline void TakeRounded(LibraryModel& blocks, const Record& record,
   const std::size_t usable = blocks.model().At(block).usable;
   HAK_CHECK_EQ(sallocx(block, flags), usable);
   // A guarded block is as long as it was asked for.
-  if (!GuardsBlocks() || usable != size) {
-    HAK_CHECK_EQ(nallocx(size, flags), usable);
-  }
+  HAK_CHECK_EQ(nallocx(size, flags), GuardsBlocks() ? size : usable);
 }
 
 }  // namespace hakmem

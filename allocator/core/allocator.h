@@ -236,7 +236,8 @@ class Allocator {
 
   // --- For callers that know of rounded sizes (allocator_rounded.h).
 
-  // UsableSize of a block that were asked for so; 0 if no route serves it.
+  // The usable size of each fresh block of such a request, at least; exact
+  // where no block is guarded. 0 if no route serves it.
   HAK_COLD std::size_t UsableSizeFor(std::size_t size_bytes,
                                      std::size_t alignment_bytes);
   // For a sized free: a size that the block was asked for with, if the given

@@ -24,15 +24,12 @@ std::size_t Allocator<kConfig>::UsableSizeFor(std::size_t size_bytes,
   EnsureStarted();
   Refusal refusal;
   if (!large_.WithinThreshold(size_bytes, alignment_bytes, refusal)) return 0;
-  if constexpr (kConfig.check_bounds) return size_bytes;
+  // Guarded blocks end where what was asked for does, too.
+  if (kConfig.check_bounds || guards_.has_slots()) return size_bytes;
   if (size_bytes <= kMaxPoolBytes && alignment_bytes <= kMaxPoolBytes) {
     return ClassBytes(AlignedClassOf(size_bytes, alignment_bytes));
   }
-  if (size_bytes <= kMaxSpanBytes && alignment_bytes <= kMaxSpanBytes) {
-    return RoundUp(std::max<std::size_t>(size_bytes, 1), kUnitBytes);
-  }
-  return RoundUp(std::max<std::size_t>(size_bytes, 1),
-                 ace_.memory().PageBytes());
+  return large_.FreshBytes(Route::kHuge, std::max<std::size_t>(size_bytes, 1));
 }
 
 template <const Config& kConfig>

@@ -95,6 +95,15 @@ class LargeBlocks {
            FitsSize(pointer, block, size_bytes, size_bytes <= kMaxPoolBytes);
   }
 
+  // How long a fresh block of the route is. A Huge block may stand for a span,
+  // whose length was told before (UsableSizeFor).
+  std::size_t FreshBytes(Route route, std::size_t bytes) const {
+    if (route == Route::kSpan) return ace_.SpanUnits(bytes) * kUnitBytes;
+    return RoundUp(bytes, !kConfig.check_bounds && bytes <= kMaxSpanBytes
+                              ? kUnitBytes
+                              : ace_.memory().PageBytes());
+  }
+
  private:
   // A span of this length that must move has its pages moved. Shorter ones are
   // cheaper to copy than to split the kernel's mappings for.
@@ -175,11 +184,6 @@ class LargeBlocks {
   static bool StaysAsLong(std::size_t held_bytes, std::size_t wanted_bytes) {
     return wanted_bytes <= held_bytes && wanted_bytes >= held_bytes / 2 &&
            held_bytes - wanted_bytes <= kMaxUnusedBytes;
-  }
-  // How long a fresh block of the route is.
-  std::size_t FreshBytes(Route route, std::size_t bytes) const {
-    return route == Route::kHuge ? RoundUp(bytes, ace_.memory().PageBytes())
-                                 : ace_.SpanUnits(bytes) * kUnitBytes;
   }
   bool ResizeSpan(UnitIndex first, std::size_t bytes);
   bool Move(Heap* self, void* pointer, const LiveBlock& block,

@@ -130,7 +130,7 @@ template <const Config& kConfig>
 auto LargeBlocks<kConfig>::TryHuge(std::size_t size_bytes,
                                    std::size_t alignment_bytes,
                                    Refusal& refusal) -> Large {
-  const std::size_t bytes = RoundUp(size_bytes, ace_.memory().PageBytes());
+  const std::size_t bytes = FreshBytes(Route::kHuge, size_bytes);
   const BlockGrant grant =
       ace_.GrantHuge(bytes, std::max(alignment_bytes, kSuperSlabBytes));
   if (grant.address == 0) {

@@ -97,8 +97,8 @@ TEST_F(Jemalloc, ServesEverySizeAndAlignment) {
         void* const block = mallocx_(size, flags);
         ASSERT_NE(block, nullptr) << size << " " << flags;
         EXPECT_TRUE(IsAlignedTo(block, std::size_t{1} << lg)) << size;
-        EXPECT_GE(sallocx_(block, flags), size);
-        EXPECT_LE(sallocx_(block, flags), nallocx_(size, flags));
+        EXPECT_GE(nallocx_(size, flags), size);
+        EXPECT_GE(sallocx_(block, flags), nallocx_(size, flags));
         FillBlock(block, size, 3);
         EXPECT_TRUE(BlockHolds(block, size, 3));
         dallocx_(block, flags);
