@@ -48,6 +48,7 @@
 #include "allocator/reports/block_report.h"
 #include "allocator/reports/guard_reports.h"
 #include "allocator/stacks/call_stack.h"
+#include "allocator/superslab/metadata_table.h"
 #include "allocator/superslab/region.h"
 
 namespace hakmem {
@@ -159,7 +160,8 @@ class GuardedBlocks {
   constexpr const std::atomic<std::uint64_t>& live_bytes_word() const {
     return live_bytes_;
   }
-  std::size_t metadata_bytes() const;
+  // What is known of each slot.
+  constexpr const MetadataTable& table() const { return slots_; }
 
   // For a fork. The child keeps all blocks; slots that other threads were
   // changing are lost to it.
@@ -208,7 +210,7 @@ class GuardedBlocks {
   };
 
   Slot& At(SlotIndex index) const {
-    return *(reinterpret_cast<Slot*>(slots_) + index);
+    return *(reinterpret_cast<Slot*>(slots_.start()) + index);
   }
   std::size_t TableBytes() const {
     return RoundUp(slot_count_ * sizeof(Slot), page_bytes_);
@@ -250,9 +252,9 @@ class GuardedBlocks {
   VirtualMemory& memory_;
   // HAKMEM_UNWIND. Written by Start.
   Unwinding unwinding_ = Unwinding::kTables;
-  // Written by Start, and secret_ by Map, before pool_bytes_.
+  // Written by Start, but secret_ and the table by Map, before pool_bytes_.
   Address pool_ = 0;
-  Address slots_ = 0;
+  MetadataTable slots_;
   std::size_t page_bytes_ = 0;
   std::size_t stride_bytes_ = 0;
   SlotIndex slot_count_ = 0;
