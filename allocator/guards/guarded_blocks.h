@@ -160,6 +160,15 @@ class GuardedBlocks {
   constexpr const std::atomic<std::uint64_t>& live_bytes_word() const {
     return live_bytes_;
   }
+  // Calls `visit(bytes, stack)` for each block that the program holds: what it
+  // asked for, and where.
+  template <typename Visit>
+  void VisitLive(const Visit& visit) const {
+    for (SlotIndex index = 0; on() && index < slot_count_; ++index) {
+      const GuardedBlockFacts facts = FactsOf(index);
+      if (!facts.freed) visit(facts.size_bytes, facts.history.allocation.stack);
+    }
+  }
   // What is known of each slot.
   constexpr const MetadataTable& table() const { return slots_; }
 
