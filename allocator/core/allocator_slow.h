@@ -293,17 +293,18 @@ CallResult Allocator<kConfig>::ReallocateOther(Heap*& self, void* pointer,
   bool stays =
       kSlackBytes == 0 && large && large_.KeepsSize(pointer, block, size_bytes);
   if (!stays && block.is_sampled()) [[unlikely]] {
+    if (large) {
+      return WithoutSample(ace_, profile_, pointer, block, [=, &self, this] {
+        return ReallocateOther(self, pointer, size_bytes);
+      });
+    }
     const auto resize = [=, this](const LiveBlock& plain) {
       return hardening_.ResizeInPlace(self, pointer, plain.size_class + 1U,
                                       size_bytes);
     };
-    if (large) {
-      EndSample(ace_, profile_, pointer, block);
-    } else {
-      stays = kConfig.check_bounds
-                  ? WhileUnmarked(ace_, profile_, pointer, block, resize)
-                  : SampleStays(ace_, profile_, pointer, block, size_bytes);
-    }
+    stays = kConfig.check_bounds
+                ? WhileUnmarked(ace_, profile_, pointer, block, resize)
+                : SampleStays(ace_, profile_, pointer, block, size_bytes);
   }
   if (stays) {
     CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
