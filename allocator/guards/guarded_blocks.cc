@@ -147,8 +147,6 @@ void* GuardedBlocks::Allocate(std::size_t size_bytes,
   slot.allocated_by = KnownThreadId();
   slot.freed_by = 0;
   slot.free.count = 0;
-  allocations_.fetch_add(1, std::memory_order_relaxed);
-  allocated_bytes_.fetch_add(size_bytes, std::memory_order_relaxed);
   live_blocks_.fetch_add(1, std::memory_order_relaxed);
   live_bytes_.fetch_add(size_bytes, std::memory_order_relaxed);
   // release: pairs with the acquire in IsBlock.

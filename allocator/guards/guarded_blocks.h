@@ -139,14 +139,7 @@ class GuardedBlocks {
   // and the slot is not used again.
   HAK_COLD FaultVerdict ReportFault(const Fault& fault, const char* variant);
 
-  // Blocks handed out so far.
-  std::uint64_t allocations() const {
-    return allocations_.load(std::memory_order_relaxed);
-  }
-  std::uint64_t allocated_bytes() const {
-    return allocated_bytes_.load(std::memory_order_relaxed);
-  }
-  // Those that the program holds, and what it asked for.
+  // The blocks that the program holds, and what it asked for.
   std::uint64_t live_blocks() const {
     return live_blocks_.load(std::memory_order_relaxed);
   }
@@ -277,8 +270,6 @@ class GuardedBlocks {
   SlotIndex last_ ABSL_GUARDED_BY(lock_) = kNoSlot;
 
   // Written by any thread, read by statistics.
-  std::atomic<std::uint64_t> allocations_{0};
-  std::atomic<std::uint64_t> allocated_bytes_{0};
   std::atomic<std::uint64_t> live_blocks_{0};
   std::atomic<std::uint64_t> live_bytes_{0};
 };

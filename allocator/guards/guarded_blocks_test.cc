@@ -190,7 +190,7 @@ TEST_F(GuardedBlocksTest, SlotsRestAsLongAsTheyCan) {
   for (const int i : {1, 2, 0}) {
     EXPECT_EQ(Allocate(16), blocks[static_cast<std::size_t>(i)]);
   }
-  EXPECT_EQ(guards.allocations(), 8u);
+  EXPECT_EQ(guards.live_blocks(), 4u);
 }
 
 TEST_F(GuardedBlocksTest, WhatDoesNotFitIsLeftToOthers) {
