@@ -20,7 +20,6 @@
 #include "allocator/core/profile_samples.h"
 #include "allocator/core/shrunk_blocks.h"
 #include "allocator/core/typed_blocks.h"
-#include "allocator/platform/libc_functions.h"
 #include "allocator/process/futex_lock.h"
 #include "allocator/reports/fatal.h"
 #include "allocator/slab/size_class.h"
@@ -419,8 +418,6 @@ void* Allocator<kConfig>::Recover(Heap*& self, const Request& request,
   if (frame == nullptr) frame = __builtin_frame_address(0);
   failed.request = request;
   if (got.outcome.kind() == Outcome::Kind::kSampled) {
-    failed.event.call = request.call;
-    failed.event.monotonic_ns = MonotonicNs();
     const bool moved = request.kind == Request::Kind::kReallocate;
     guards_.Finish(
         got.block, moved ? request.pointer : nullptr,
