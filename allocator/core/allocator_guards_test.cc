@@ -12,6 +12,7 @@
 #include "allocator/config/config.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/reports/misuse_policy.h"
+#include "allocator/statistics/statistics.h"
 
 namespace hakmem {
 namespace {
@@ -193,6 +194,20 @@ TYPED_TEST(AllocatorGuardsTest, WithoutMemoryForThePoolTheNextSampleAsksAgain) {
     test.allocator->Free(test.self, block);
     test.allocator->CheckInvariants();
   }
+}
+
+TYPED_TEST(AllocatorGuardsTest, TheTableOfSlotsIsMetadata) {
+  TestAllocator<TypeParam::kConfig> test(Sampling(1));
+  auto& allocator = *test.allocator;
+  auto& upkeep = allocator.upkeep();
+  // It has a heap.
+  allocator.Free(test.self, allocator.Allocate(test.self, 200'000));
+  const Statistics before = upkeep.Snapshot();
+  allocator.Free(test.self, allocator.Allocate(test.self, 100));
+  const Statistics after = upkeep.Snapshot();
+  EXPECT_GT(after.metadata_bytes, before.metadata_bytes);
+  EXPECT_EQ(after.metadata_bytes, upkeep.Figures().metadata);
+  EXPECT_EQ(after.map_calls, before.map_calls + 1);
 }
 
 // A program behind a sanitizer's malloc has its own use for the addresses.

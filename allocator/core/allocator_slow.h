@@ -20,7 +20,6 @@
 #include "allocator/core/profile_samples.h"
 #include "allocator/core/shrunk_blocks.h"
 #include "allocator/core/typed_blocks.h"
-#include "allocator/platform/libc_functions.h"
 #include "allocator/process/futex_lock.h"
 #include "allocator/reports/fatal.h"
 #include "allocator/slab/size_class.h"
@@ -293,17 +292,18 @@ CallResult Allocator<kConfig>::ReallocateOther(Heap*& self, void* pointer,
   bool stays =
       kSlackBytes == 0 && large && large_.KeepsSize(pointer, block, size_bytes);
   if (!stays && block.is_sampled()) [[unlikely]] {
+    if (large) {
+      return WithoutSample(ace_, profile_, pointer, block, [=, &self, this] {
+        return ReallocateOther(self, pointer, size_bytes);
+      });
+    }
     const auto resize = [=, this](const LiveBlock& plain) {
       return hardening_.ResizeInPlace(self, pointer, plain.size_class + 1U,
                                       size_bytes);
     };
-    if (large) {
-      EndSample(ace_, profile_, pointer, block);
-    } else {
-      stays = kConfig.check_bounds
-                  ? WhileUnmarked(ace_, profile_, pointer, block, resize)
-                  : SampleStays(ace_, profile_, pointer, block, size_bytes);
-    }
+    stays = kConfig.check_bounds
+                ? WhileUnmarked(ace_, profile_, pointer, block, resize)
+                : SampleStays(ace_, profile_, pointer, block, size_bytes);
   }
   if (stays) {
     CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
@@ -418,8 +418,6 @@ void* Allocator<kConfig>::Recover(Heap*& self, const Request& request,
   if (frame == nullptr) frame = __builtin_frame_address(0);
   failed.request = request;
   if (got.outcome.kind() == Outcome::Kind::kSampled) {
-    failed.event.call = request.call;
-    failed.event.monotonic_ns = MonotonicNs();
     const bool moved = request.kind == Request::Kind::kReallocate;
     guards_.Finish(
         got.block, moved ? request.pointer : nullptr,

@@ -18,8 +18,8 @@ void KeepSample(Ace& ace, HeapProfile& profile, const void* block,
   profile.Add(block, live.usable_bytes, live.size_class, stack, thinning);
 }
 
-void EndSample(Ace& ace, HeapProfile& profile, void* pointer,
-               const LiveBlock& block) {
+HeapProfileTable::Node EndSample(Ace& ace, HeapProfile& profile, void* pointer,
+                                 const LiveBlock& block) {
   const unsigned code =
       block.route >= Route::kSpan ? kLargeCode : block.size_class + 1U;
   HeaderByte header = kSampledHeader;
@@ -28,7 +28,20 @@ void EndSample(Ace& ace, HeapProfile& profile, void* pointer,
   if (HeaderAt(ace, pointer)
           .compare_exchange_strong(header, MakeHeader(BlockState::kLive, code),
                                    std::memory_order_relaxed)) {
-    profile.Remove(pointer);
+    return profile.Remove(pointer);
+  }
+  return {};
+}
+
+void PutBackSample(Ace& ace, HeapProfile& profile, void* pointer,
+                   const HeapProfileTable::Node& sample) {
+  HeaderByte header = kLiveLarge;
+  // Relaxed: as in EndSample.
+  if (sample.block != 0 &&
+      HeaderAt(ace, pointer)
+          .compare_exchange_strong(header, kSampledHeader,
+                                   std::memory_order_relaxed)) {
+    profile.PutBack(sample);
   }
 }
 

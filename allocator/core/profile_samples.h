@@ -18,6 +18,7 @@
 #include "allocator/base/compiler.h"
 #include "allocator/lookup/lookup.h"
 #include "allocator/profile/heap_profile.h"
+#include "allocator/profile/heap_profile_table.h"
 #include "allocator/slab/size_class.h"
 
 namespace hakmem {
@@ -28,9 +29,24 @@ HAK_COLD void KeepSample(Ace& ace, HeapProfile& profile, const void* block,
                          const void* frame, unsigned thinning);
 
 // A sampled block is one like others. Whoever comes second finds another
-// header, and leaves it.
-HAK_COLD void EndSample(Ace& ace, HeapProfile& profile, void* pointer,
-                        const LiveBlock& block);
+// header, and leaves it. Returns its sample, if there was one.
+HAK_COLD HeapProfileTable::Node EndSample(Ace& ace, HeapProfile& profile,
+                                          void* pointer,
+                                          const LiveBlock& block);
+// A large block, live and without one, has that sample again.
+HAK_COLD void PutBackSample(Ace& ace, HeapProfile& profile, void* pointer,
+                            const HeapProfileTable::Node& sample);
+
+// Resizes a large block, which is one like others meanwhile; if the resize is
+// refused, its sample stays.
+template <typename Resize>
+HAK_COLD auto WithoutSample(Ace& ace, HeapProfile& profile, void* pointer,
+                            const LiveBlock& block, const Resize& resize) {
+  const auto sample = EndSample(ace, profile, pointer, block);
+  const auto got = resize();
+  if (got.block == nullptr) PutBackSample(ace, profile, pointer, sample);
+  return got;
+}
 
 // Without bounds: whether a slab's sampled block, asked to be of this size,
 // stays where it is, as any other would. The sample knows then what was asked

@@ -87,7 +87,7 @@ MemoryFigures Upkeep<kConfig>::Figures() {
           .mapped = statistics.mapped_bytes,
           .peak_mapped = statistics.peak_mapped_bytes,
           .metadata = statistics.metadata_bytes +
-                      core_.guards_.metadata_bytes() +
+                      core_.guards_.table().mapped_bytes() +
                       core_.profile_.mapped_bytes(),
           .largest_free = core_.ace_.LargestFreeBytes()};
 }
@@ -99,6 +99,7 @@ Statistics Upkeep<kConfig>::Snapshot() {
   StatisticSum sum(statistics);
   const std::uint64_t kept_units = core_.registry_.AddTo(sum);
   core_.ace_.AddStatistics(statistics);
+  VisitTable(core_.guards_.table(), sum);
   statistics.metadata_bytes += core_.profile_.mapped_bytes();
   statistics.map_calls += core_.profile_.map_calls();
   statistics.CountKept(kept_units * kUnitBytes);

@@ -12,9 +12,11 @@
 #include "allocator/frontend/block_history.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/exit_output.h"
+#include "allocator/guards/guarded_blocks.h"
 #include "allocator/lookup/block_walk.h"
 #include "allocator/process/process.h"
 #include "allocator/reports/report_text.h"
+#include "allocator/stacks/call_stack.h"
 
 namespace hakmem {
 namespace {
@@ -60,20 +62,25 @@ void AddPlace(StackId stack, const StackTally& tally) {
   g_leaks.largest[at] = {stack, tally};
 }
 
+void AddBlock(StackId stack, std::uint64_t bytes) {
+  const StackTally one = {1, bytes};
+  Add(g_leaks.total, one);
+  Add(stack == 0 ? g_leaks.without_stack : internal::g_stacks.TallyOf(stack),
+      one);
+}
+
 void CountLeaks() {
+  ProductGuards().VisitLive([](std::size_t bytes, const CallStack& stack) {
+    AddBlock(internal::g_stacks.Intern({stack.addresses, stack.count}), bytes);
+  });
   VisitLiveBlocks(
       ProductAce(),
       [](void*, const void* start, const LiveBlock& block) {
         const BlockRecord* record = internal::g_records.Find(start);
-        const StackId stack =
-            record == nullptr
-                ? 0
-                : record->allocation_stack.load(std::memory_order_relaxed);
-        const StackTally one = {1, block.size_bytes};
-        Add(g_leaks.total, one);
-        Add(stack == 0 ? g_leaks.without_stack
-                       : internal::g_stacks.TallyOf(stack),
-            one);
+        AddBlock(record == nullptr
+                     ? 0
+                     : record->allocation_stack.load(std::memory_order_relaxed),
+                 block.size_bytes);
       },
       nullptr);
   const StackDepot& stacks = internal::g_stacks;

@@ -27,8 +27,8 @@ void GuardedBlocks::Start(const HeapOptions& options, Region::Window window) {
   const std::size_t most = window.bytes / (2 * (stride_bytes_ + sizeof(Slot)));
   slot_count_ = static_cast<SlotIndex>(
       std::min<std::uint64_t>(options.guard_slots, most));
-  slots_ = window.begin;
-  pool_ = slots_ + RoundUp(TableBytes() + page_bytes_, kSuperSlabBytes);
+  slots_.Place(window.begin, TableBytes(), /*colour_bytes=*/0);
+  pool_ = window.begin + RoundUp(TableBytes() + page_bytes_, kSuperSlabBytes);
 }
 
 bool GuardedBlocks::Map() {
@@ -38,7 +38,7 @@ bool GuardedBlocks::Map() {
   const std::size_t pool_bytes = slot_count_ * stride_bytes_ + page_bytes_;
   // The longest first, as each sample may be refused.
   if (!memory_.Reserve(pool_, pool_bytes).ok()) return false;
-  if (!memory_.MapAt(slots_, TableBytes()).ok()) {
+  if (!slots_.EnsureMapped(memory_, TableBytes()).ok()) {
     memory_.Unmap(pool_, pool_bytes);
     return false;
   }
@@ -147,8 +147,6 @@ void* GuardedBlocks::Allocate(std::size_t size_bytes,
   slot.allocated_by = KnownThreadId();
   slot.freed_by = 0;
   slot.free.count = 0;
-  allocations_.fetch_add(1, std::memory_order_relaxed);
-  allocated_bytes_.fetch_add(size_bytes, std::memory_order_relaxed);
   live_blocks_.fetch_add(1, std::memory_order_relaxed);
   live_bytes_.fetch_add(size_bytes, std::memory_order_relaxed);
   // release: pairs with the acquire in IsBlock.
@@ -361,10 +359,6 @@ bool GuardedBlocks::Open(SlotIndex nearest, Address address) {
     At(index).misused.store(true, std::memory_order_relaxed);
   }
   return memory_.Unprotect(RoundDown(address, page_bytes_), page_bytes_).ok();
-}
-
-std::size_t GuardedBlocks::metadata_bytes() const {
-  return on() ? TableBytes() : 0;
 }
 
 void GuardedBlocks::CheckInvariants() {

@@ -48,6 +48,7 @@
 #include "allocator/reports/block_report.h"
 #include "allocator/reports/guard_reports.h"
 #include "allocator/stacks/call_stack.h"
+#include "allocator/superslab/metadata_table.h"
 #include "allocator/superslab/region.h"
 
 namespace hakmem {
@@ -138,14 +139,7 @@ class GuardedBlocks {
   // and the slot is not used again.
   HAK_COLD FaultVerdict ReportFault(const Fault& fault, const char* variant);
 
-  // Blocks handed out so far.
-  std::uint64_t allocations() const {
-    return allocations_.load(std::memory_order_relaxed);
-  }
-  std::uint64_t allocated_bytes() const {
-    return allocated_bytes_.load(std::memory_order_relaxed);
-  }
-  // Those that the program holds, and what it asked for.
+  // The blocks that the program holds, and what it asked for.
   std::uint64_t live_blocks() const {
     return live_blocks_.load(std::memory_order_relaxed);
   }
@@ -159,7 +153,17 @@ class GuardedBlocks {
   constexpr const std::atomic<std::uint64_t>& live_bytes_word() const {
     return live_bytes_;
   }
-  std::size_t metadata_bytes() const;
+  // Calls `visit(bytes, stack)` for each block that the program holds: what it
+  // asked for, and where.
+  template <typename Visit>
+  void VisitLive(const Visit& visit) const {
+    for (SlotIndex index = 0; on() && index < slot_count_; ++index) {
+      const GuardedBlockFacts facts = FactsOf(index);
+      if (!facts.freed) visit(facts.size_bytes, facts.history.allocation.stack);
+    }
+  }
+  // What is known of each slot.
+  constexpr const MetadataTable& table() const { return slots_; }
 
   // For a fork. The child keeps all blocks; slots that other threads were
   // changing are lost to it.
@@ -208,7 +212,7 @@ class GuardedBlocks {
   };
 
   Slot& At(SlotIndex index) const {
-    return *(reinterpret_cast<Slot*>(slots_) + index);
+    return *(reinterpret_cast<Slot*>(slots_.start()) + index);
   }
   std::size_t TableBytes() const {
     return RoundUp(slot_count_ * sizeof(Slot), page_bytes_);
@@ -250,9 +254,9 @@ class GuardedBlocks {
   VirtualMemory& memory_;
   // HAKMEM_UNWIND. Written by Start.
   Unwinding unwinding_ = Unwinding::kTables;
-  // Written by Start, and secret_ by Map, before pool_bytes_.
+  // Written by Start, but secret_ and the table by Map, before pool_bytes_.
   Address pool_ = 0;
-  Address slots_ = 0;
+  MetadataTable slots_;
   std::size_t page_bytes_ = 0;
   std::size_t stride_bytes_ = 0;
   SlotIndex slot_count_ = 0;
@@ -266,8 +270,6 @@ class GuardedBlocks {
   SlotIndex last_ ABSL_GUARDED_BY(lock_) = kNoSlot;
 
   // Written by any thread, read by statistics.
-  std::atomic<std::uint64_t> allocations_{0};
-  std::atomic<std::uint64_t> allocated_bytes_{0};
   std::atomic<std::uint64_t> live_blocks_{0};
   std::atomic<std::uint64_t> live_bytes_{0};
 };

@@ -161,26 +161,41 @@ bool HeapProfile::TryAdd(const void* block, const ProfileFigures& weight,
   const std::uint32_t place = FindOrAddSite(stack);
   if (place == 0) return false;
   ProfileSite& site = SiteAt(place - 1);
-  const std::uint64_t variance = VarianceOf(weight);
   site.allocated.Add(weight);
-  site.variances.allocated += variance;
+  site.variances.allocated += VarianceOf(weight);
+  return TryAddLive(
+      {reinterpret_cast<Address>(block), weight, place - 1, 0, asked_class});
+}
+
+bool HeapProfile::TryAddLive(const Table::Node& sample) {
   const std::uint32_t number = TakeNode();
   if (number == 0) return false;
-  LinkTo(block) = number;
-  NodeAt(number - 1) = {reinterpret_cast<Address>(block), weight, place - 1, 0,
-                        asked_class};
-  site.live.Add(weight);
-  site.variances.live += variance;
-  totals_.live.Add(weight);
+  LinkTo(reinterpret_cast<const void*>(sample.block)) = number;
+  NodeAt(number - 1) = sample;
+  ProfileSite& site = SiteAt(sample.site);
+  site.live.Add(sample.weight);
+  site.variances.live += VarianceOf(sample.weight);
+  totals_.live.Add(sample.weight);
   NotePeak();
   return true;
 }
 
-void HeapProfile::Remove(const void* block) {
+HeapProfileTable::Node HeapProfile::Remove(const void* block) {
   const Change change(*this);
-  if (table_ == nullptr) return;
-  std::uint32_t& link = LinkTo(block);
-  if (link != 0) RemoveAt(link);
+  std::uint32_t none = 0;
+  std::uint32_t& link = table_ == nullptr ? none : LinkTo(block);
+  if (link == 0) return {};
+  Table::Node sample = NodeAt(link - 1);
+  RemoveAt(link);
+  sample.next = 0;
+  return sample;
+}
+
+// Whoever freed the block at the same time may have had it sampled anew.
+void HeapProfile::PutBack(const Table::Node& sample) {
+  const Change change(*this);
+  if (LinkTo(reinterpret_cast<const void*>(sample.block)) != 0) return;
+  if (!TryAddLive(sample)) ++totals_.lost_samples;
 }
 
 SizeClass HeapProfile::AskedClass(const void* block, SizeClass otherwise) {

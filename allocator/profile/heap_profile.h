@@ -58,9 +58,11 @@ class HeapProfile {
   // `asked_class`: see AskedClass. `thinning`: see SampleGaps.
   HAK_COLD void Add(const void* block, std::size_t bytes, SizeClass asked_class,
                     const CallStack& stack, unsigned thinning = 0);
-  // The block is about to be freed, or is no longer sampled. Does nothing if no
-  // sample of it was kept.
-  HAK_COLD void Remove(const void* block);
+  // The block is about to be freed, or is no longer sampled. Returns its
+  // sample; of no block if none was kept.
+  HAK_COLD HeapProfileTable::Node Remove(const void* block);
+  // The block of a sample that was removed is sampled again.
+  HAK_COLD void PutBack(const HeapProfileTable::Node& sample);
   // For a slab's block: the class of what was asked for (block_header.h, H4).
   // `otherwise`: for a block of which no sample was kept.
   HAK_COLD SizeClass AskedClass(const void* block, SizeClass otherwise);
@@ -136,6 +138,9 @@ class HeapProfile {
   bool EnsureTable() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool TryAdd(const void* block, const ProfileFigures& weight,
               SizeClass asked_class, const CallStack& stack)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // False: there is no room. The block has no sample yet.
+  bool TryAddLive(const Table::Node& sample)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::uint32_t FindOrAddSite(const CallStack& stack)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);

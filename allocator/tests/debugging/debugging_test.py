@@ -118,6 +118,13 @@ class Leaks(unittest.TestCase):
         sizes = [int(size) for size, _ in heads]
         self.assertEqual(sizes, sorted(sizes, reverse=True))
 
+    def test_guarded_blocks_are_listed(self):
+        _, error, _ = run("three_leaks", HAKMEM_LEAKS="1", HAKMEM_GUARD_SAMPLE="1")
+        self.assertEqual([entry.splitlines()[0] for entry in own_leaks(error, "three_leaks")], [
+            "hakmem: leak: 300000 bytes in 1 block, allocated at",
+            "hakmem: leak: 2000 bytes in 1 block, allocated at",
+            "hakmem: leak: 400 bytes in 4 blocks, allocated at"])
+
     def test_lines_of_json(self):
         with tempfile.TemporaryDirectory() as folder:
             _, error, _ = run("three_leaks", HAKMEM_LEAKS=folder + "/leaks.%p")
