@@ -264,7 +264,7 @@ std::size_t HugePool::EndRelease(Frame frame) {
 // resized is its thread's for good.
 std::size_t HugePool::EndReleasesAfterFork() {
   std::size_t released_bytes = 0;
-  for (Frame frame = changing_ == 0 ? kNone : first_; frame != kNone;
+  for (Frame frame = first_; changing_ != 0 && frame != kNone;
        frame = records_[frame].next) {
     const Record& record = records_[frame];
     if (record.releaser != nullptr && record.releaser != FutexLock::Mark()) {

@@ -1,10 +1,14 @@
 // HugePool with many thousand blocks, whose memory is pretended.
 
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <random>
 #include <vector>
 
@@ -16,6 +20,7 @@
 #include "allocator/platform/linux_virtual_memory.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/process/futex_lock.h"
+#include "allocator/process/test_waits.h"
 #include "allocator/superslab/block_tables.h"
 #include "allocator/superslab/region.h"
 #include "gtest/gtest.h"
@@ -48,7 +53,10 @@ class PretendedMemory final : public VirtualMemory {
   }
   std::size_t MaxMappings() override { return 1; }
   bool IsTaken(Address, std::size_t) override { return false; }
-  VmStatus Unmap(Address, std::size_t) override { return {}; }
+  VmStatus Unmap(Address, std::size_t) override {
+    if (on_unmap) on_unmap();
+    return {};
+  }
   VmStatus Purge(Address, std::size_t) override { return {}; }
   void AskForHugePages(Address, std::size_t) override {}
   void DeclineHugePages(Address, std::size_t) override {}
@@ -58,6 +66,8 @@ class PretendedMemory final : public VirtualMemory {
   std::uint64_t Random() override { return linux_.Random(); }
   std::uint64_t NowMs() override { return 0; }
   AddressRange RegionRange() const override { return fake_.RegionRange(); }
+
+  std::function<void()> on_unmap;
 
  private:
   LinuxVirtualMemory linux_;
@@ -195,6 +205,51 @@ TEST(HugePoolManyTest, TheNextBlockIsFoundFromNearby) {
   pool.Release(blocks[0]);
   EXPECT_EQ(pool.NextBlock(0), blocks[1]);
   EXPECT_EQ(pool.NextBlock(blocks[0]), blocks[1]);
+  pool.CheckInvariants();
+}
+
+// The records of blocks behind the one that was being freed cannot be read in
+// the child.
+TEST(HugePoolManyTest, AForksChildLooksNoFurtherThanItMust) {
+  constexpr std::size_t kBytes = 200 * kSuperSlabBytes;
+  PretendedPool pretended;
+  HugePool& pool = pretended.pool;
+  std::vector<Address> blocks;
+  for (int i = 0; i < 10; ++i) {
+    blocks.push_back(pool.Grant(kBytes, kSuperSlabBytes).address);
+  }
+  std::atomic<bool> unmaps = false;
+  std::atomic<bool> is_forked = false;
+  pretended.memory.on_unmap = [&] {
+    unmaps = true;
+    AwaitThat([&] { return is_forked.load(); });
+  };
+  TestThread other([&] {
+    const FutexLockHolder hold(pretended.lock);
+    EXPECT_EQ(pool.Release(blocks[0]), kBytes);
+  });
+  AwaitThat([&] { return unmaps.load(); });
+  const pid_t child = fork();
+  if (child == 0) {
+    pretended.memory.on_unmap = nullptr;
+    const HugeTables tables = pool.Describe();
+    const auto record = [&](Address block) {
+      return *static_cast<char* const*>(tables.records) +
+             (block - blocks[0]) / kSuperSlabBytes * tables.record_bytes;
+    };
+    // The next one is told that it is the first now.
+    const Address far = RoundUp(reinterpret_cast<Address>(record(blocks[2])),
+                                pretended.memory.PageBytes());
+    const auto end = reinterpret_cast<Address>(record(blocks.back()));
+    EXPECT_EQ(mprotect(reinterpret_cast<void*>(far), end - far, PROT_NONE), 0);
+    EXPECT_EQ(pool.EndReleasesAfterFork(), kBytes);
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  is_forked = true;
+  other.Join();
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
   pool.CheckInvariants();
 }
 

@@ -68,9 +68,8 @@ UnitIndex RangePool::PopUsable(List& list, std::uint32_t units) {
   return unmapped == nullptr ? kNoUnit : Pop(*unmapped);
 }
 
-void RangePool::GatherIn(List& list, std::uint32_t units) {
-  List* link = &list;
-  for (int looked = 0; *link != 0 && looked < kMostGathered; ++looked) {
+void RangePool::GatherIn(List& list, std::uint32_t units, unsigned& looks) {
+  for (List* link = &list; *link != 0 && looks != 0; --looks) {
     const UnitIndex first = *link - 1;
     if (link == &list || HindranceOf(first, units) != Hindrance::kNone) {
       link = &NextOf(first);
@@ -81,11 +80,13 @@ void RangePool::GatherIn(List& list, std::uint32_t units) {
 }
 
 void RangePool::Gather(RangeKind kind) {
+  RangeLists& lists = ListsOf(kind.partition);
+  unsigned looks = kMostGathered;
   if (kind.is_slab()) {
-    return GatherIn(ListsOf(kind.partition).slabs[kind.size_class], kind.units);
+    return GatherIn(lists.slabs[kind.size_class], kind.units, looks);
   }
-  for (List& list : ListsOf(kind.partition).spans[LengthClassOf(kind.units)]) {
-    GatherIn(list, kind.units);
+  for (List& list : lists.spans[LengthClassOf(kind.units)]) {
+    GatherIn(list, kind.units, looks);
   }
 }
 

@@ -128,6 +128,8 @@ class RangePool {
  public:
   // The longest span, and a guard page after it.
   static constexpr std::uint32_t kMostUnits = 5 * 1024;
+  // So many ranges are looked at in one call.
+  static constexpr unsigned kMostGathered = 4'096;
 
   // Null `lists`: there are no ranges, and none is asked for or put.
   constexpr RangePool(Zone& zone, RangeLists* lists)
@@ -158,7 +160,7 @@ class RangePool {
   bool Has(RangeKind kind) const;
   void Put(RangeKind kind, UnitIndex first);
   // Frames were mapped again: what can be had is to be found first, of the
-  // first kMostGathered of each list.
+  // first kMostGathered.
   HAK_COLD void Gather(RangeKind kind);
   // A range was just carved from units that nothing has used.
   void NoteCarved(RangeKind kind, UnitIndex first);
@@ -180,7 +182,6 @@ class RangePool {
 
   // So many are looked at for the sake of one grant.
   static constexpr int kMostPassed = 32;
-  static constexpr int kMostGathered = 16'384;
 
   using List = RangeLists::List;
 
@@ -206,7 +207,7 @@ class RangePool {
   unsigned AlignmentsFor(RangeKind kind) const;
   UnitIndex Pop(List& list);
   UnitIndex PopUsable(List& list, std::uint32_t units);
-  void GatherIn(List& list, std::uint32_t units);
+  void GatherIn(List& list, std::uint32_t units, unsigned& looks);
   enum class Hindrance : std::uint8_t { kNone, kPurging, kUnmapped };
   Hindrance HindranceOf(UnitIndex first, std::uint32_t units) const;
   void Push(List& list, UnitIndex first);

@@ -81,8 +81,8 @@ bool HasWord(std::string_view list, std::string_view word) {
   return false;
 }
 
-// The process's group: "0::/a/b", "4:cpu,memory:/a/b". A first thread that has
-// ended is in the root group (version 1).
+// The calling thread's group: "0::/a/b", "4:cpu,memory:/a/b". A first thread
+// that has ended is in the root group (version 1).
 HAK_COLD bool FindGroup(const ProcReader& files, Version version, Path& group) {
   LineReader reader(files, "/proc/thread-self/cgroup");
   std::string_view line;
@@ -174,7 +174,7 @@ void ReadGroup(const ProcReader& files, Version version, Path& folder,
   folder.Cut(length);
 }
 
-// False: the version has no group of this process.
+// False: the version has no group of this thread.
 HAK_COLD bool ReadHierarchy(const ProcReader& files, Version version,
                             LimitReport& report) {
   Path folder;

@@ -366,20 +366,18 @@ namespace {
 // Whether the option's value lets something pass that the hardened variant
 // would find, or go on.
 bool Weakens(const OptionSpec& spec, const Options& options) {
-  if (spec.number == &Options::on_misuse) {
-    return ChoiceWord(spec, options.on_misuse) == "log";
-  }
+  const auto is = [&](std::uint64_t Options::* number, std::uint64_t value) {
+    return spec.number == number && options.*number == value;
+  };
+  constexpr auto kLog = static_cast<std::uint64_t>(OnMisuse::kLog);
   // Nearly all guard pages go, and what was never granted is open.
-  if (spec.number == &Options::huge_pages) {
-    return ChoiceWord(spec, options.huge_pages) == "on";
-  }
-  return (spec.number == &Options::check_kinds && options.check_kinds == 0) ||
-         (spec.number == &Options::check_sizes && options.check_sizes == 0) ||
-         (spec.number == &Options::check_at_exit &&
-          options.check_at_exit == 0) ||
-         (spec.number == &Options::partitions && options.partitions == 1) ||
+  constexpr auto kOn = static_cast<std::uint64_t>(HugePages::kOn);
+  return is(&Options::on_misuse, kLog) || is(&Options::huge_pages, kOn) ||
+         is(&Options::check_kinds, 0) || is(&Options::check_sizes, 0) ||
+         is(&Options::check_at_exit, 0) || is(&Options::guard_sample, 0) ||
+         is(&Options::partitions, 1) ||
          (spec.number == &Options::clear_bytes &&
-          options.clear_bytes != kNoMaximum);
+          options.clear_bytes != kClearAll);
 }
 
 }  // namespace

@@ -120,14 +120,14 @@ std::string WeakenedIn(const std::string& variant,
 
 TEST(WarnOfWeakened, NamesWhatWeakensHardened) {
   const std::vector<const char*> all = {
-      "HAKMEM_CLEAR=1K",       "HAKMEM_ON_MISUSE=log", "HAKMEM_CHECK_KINDS=0",
-      "HAKMEM_HUGE_PAGES=on",  "HAKMEM_CHECK_SIZES=0", "HAKMEM_PARTITIONS=1",
-      "HAKMEM_CHECK_AT_EXIT=0"};
+      "HAKMEM_CLEAR=1K",        "HAKMEM_ON_MISUSE=log", "HAKMEM_CHECK_KINDS=0",
+      "HAKMEM_HUGE_PAGES=on",   "HAKMEM_CHECK_SIZES=0", "HAKMEM_PARTITIONS=1",
+      "HAKMEM_CHECK_AT_EXIT=0", "HAKMEM_GUARD_SAMPLE=0"};
   EXPECT_EQ(WeakenedIn("hardened", all),
             "hakmem: warning: weakened by HAKMEM_HUGE_PAGES=on, "
             "HAKMEM_CHECK_KINDS=0, HAKMEM_CHECK_SIZES=0, "
             "HAKMEM_CHECK_AT_EXIT=0, HAKMEM_CLEAR=1024, "
-            "HAKMEM_PARTITIONS=1, HAKMEM_ON_MISUSE=log "
+            "HAKMEM_PARTITIONS=1, HAKMEM_GUARD_SAMPLE=0, HAKMEM_ON_MISUSE=log "
             "(HAKMEM_WARN_WEAKENED=0: not a word of it)\n");
   EXPECT_EQ(WeakenedIn("debug", all), "");
 }
@@ -137,7 +137,7 @@ TEST(WarnOfWeakened, IsSilentWhereNothingDoesOrNobodyWantsToHear) {
       WeakenedIn("hardened", {"HAKMEM_CLEAR=all", "HAKMEM_ON_MISUSE=trap",
                               "HAKMEM_CHECK_SOURCE=1", "HAKMEM_HUGE_PAGES=off",
                               "HAKMEM_PARTITIONS=2", "HAKMEM_PREFAULT=populate",
-                              "HAKMEM_GUARD_SAMPLE=0"}),
+                              "HAKMEM_GUARD_SAMPLE=1000000"}),
       "");
   EXPECT_EQ(
       WeakenedIn("hardened", {"HAKMEM_CLEAR=256", "HAKMEM_WARN_WEAKENED=0"}),

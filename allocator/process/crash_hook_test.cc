@@ -139,6 +139,23 @@ TEST_F(CrashHookTest, RunsOnTheAlternateStackWhenTheOwnIsUsedUp) {
   EXPECT_EQ(death.said, "hook " + std::to_string(SIGSEGV) + "\n");
 }
 
+// Else a handler of the program's that needs more would write to whatever lies
+// below.
+TEST_F(CrashHookTest, TheAlternateStackEndsInAFault) {
+  const Death death = DeathOf([] {
+    UseAlternateStack();
+    stack_t now = {};
+    sigaltstack(nullptr, &now);
+    volatile char* const bottom = static_cast<char*>(now.ss_sp);
+    *bottom = 1;
+    Say("as long as it says\n");
+    bottom[-1] = 1;
+    Say("longer\n");
+  });
+  EXPECT_EQ(death.signal, SIGSEGV);
+  EXPECT_EQ(death.said, "as long as it says\n");
+}
+
 TEST_F(CrashHookTest, RunsForEachProcess) {
   const Death death = DeathOf([] {
     AddCrashHook(&Hook, kMemoryFaults);

@@ -1,6 +1,7 @@
 #include "allocator/process/fault_hook.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -48,8 +49,8 @@ constinit std::atomic<Runner> g_done{0};
 
 constexpr std::uint64_t ProcessOf(Runner runner) { return runner >> 32; }
 
+// A multiple of each page size.
 constexpr std::size_t kAlternateStackBytes = 64 * 1024;
-alignas(16) constinit char g_alternate_stack[kAlternateStackBytes] = {};
 
 // By signal: what was there before our handler. Written before that is
 // installed.
@@ -270,10 +271,19 @@ void UseAlternateStack() {
       (before.ss_flags & SS_DISABLE) == 0) {
     return;
   }
-  const stack_t stack = {.ss_sp = g_alternate_stack,
-                         .ss_flags = 0,
-                         .ss_size = sizeof(g_alternate_stack)};
-  sigaltstack(&stack, nullptr);
+  // As much below it stays closed: handlers of the program's come here, too.
+  const long closed =
+      SystemCall(SYS_mmap, nullptr, 2 * kAlternateStackBytes, PROT_NONE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (ErrorOf(closed) != 0) return;
+  const stack_t stack = {
+      .ss_sp = reinterpret_cast<char*>(closed) + kAlternateStackBytes,
+      .ss_flags = 0,
+      .ss_size = kAlternateStackBytes};
+  if (SystemCall(SYS_mprotect, stack.ss_sp, stack.ss_size,
+                 PROT_READ | PROT_WRITE) == 0) {
+    sigaltstack(&stack, nullptr);
+  }
 }
 
 }  // namespace hakmem

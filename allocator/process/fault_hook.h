@@ -83,7 +83,9 @@ void AddCrashHook(CrashHook hook, std::uint32_t signals);
 void RunCrashHooks(const Fault& fault);
 
 // Gives the calling thread a stack for signal handlers, if it has none, so that
-// a hook can run when its own is used up. For one thread of the process.
+// a hook can run when its own is used up. Other handlers with SA_ONSTACK run
+// there, too; one that needs more than 64 KiB faults. For one thread of the
+// process.
 void UseAlternateStack();
 
 }  // namespace hakmem

@@ -92,10 +92,11 @@ TEST(Options, ClearBoundsWhatIsCleared) {
 
 TEST(Options, HardenedNamesWhatWeakensIt) {
   HAKMEM_ONLY_ON_HAKMEM();
-  constexpr char kWeakened[] = "hakmem: warning: weakened by HAKMEM_CLEAR=300 ";
+  constexpr char kWeakened[] = "hakmem: warning: weakened by HAKMEM_CLEAR=300";
   const bool hardened = std::string(Hakmem().variant()) == "hardened";
-  const ChildResult told = RunChild({.test = "Options.DISABLED_Succeeds",
-                                     .environment = {"HAKMEM_CLEAR=300"}});
+  const ChildResult told =
+      RunChild({.test = "Options.DISABLED_Succeeds",
+                .environment = {"HAKMEM_CLEAR=300", "HAKMEM_WARN_WEAKENED=1"}});
   EXPECT_TRUE(ExitedWithZero(told.wait_status)) << told.output;
   EXPECT_EQ(told.output.find(kWeakened) != std::string::npos, hardened)
       << told.output;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # preloaded.sh LIBRARY PROGRAM [ARGS…]: runs the program with the library
 # preloaded, having made sure that the loader takes it. No allocation is guarded
-# by chance.
+# by chance, of which hardened would tell.
 set -euo pipefail
 library=$(realpath "$1")
 program=./$2
@@ -13,4 +13,5 @@ if [[ $objects != *"$library"* ]]; then
   exit 1
 fi
 export HAKMEM_GUARD_SAMPLE=${HAKMEM_GUARD_SAMPLE-0}
+export HAKMEM_WARN_WEAKENED=${HAKMEM_WARN_WEAKENED-0}
 LD_PRELOAD=$library exec "$program" "$@"
