@@ -192,8 +192,7 @@ void AddPeaks(std::string_view statistics, Peaks& peaks) {
       }
       const std::uint64_t mapped = NumberIn(json, "peak_mapped_bytes");
       const auto& program = json.at("program").get_ref<const std::string&>();
-      peaks.served[NumberIn(json, "pid")] = served;
-      ++peaks.processes;
+      peaks.served[NumberIn(json, "pid")] += served;
       if (mapped < peaks.mapped) continue;
       peaks.mapped = mapped;
       peaks.mapped_by = program;

@@ -42,7 +42,6 @@ std::string WhyFailuresMayBeMissing(const Session& session,
 
 // From what processes have written to HAKMEM_STATS; the greatest of each.
 struct Peaks {
-  std::uint64_t processes = 0;
   std::uint64_t mapped = 0;
   std::string mapped_by;  // the program
   // Allocations that hakmem has served, by process id.
