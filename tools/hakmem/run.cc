@@ -278,10 +278,10 @@ void SayDoubts(const std::string& program, const ChildEnd& end,
   if (!obstacle.empty() && (!IsOfMusl(path) || IsForOtherLibc(program))) {
     return say(obstacle);
   }
-  std::optional<std::uint64_t> served;
-  const auto found = peaks.served.find(static_cast<std::uint64_t>(end.process));
-  if (found != peaks.served.end()) served = found->second;
-  say(WhatWentElsewhere(path, served));
+  std::optional<std::uint64_t> asked;
+  const auto found = peaks.asked.find(static_cast<std::uint64_t>(end.process));
+  if (found != peaks.asked.end()) asked = found->second;
+  say(WhatWentElsewhere(path, asked));
   say(WhyFailuresMayBeMissing(session, environment.Get(kTraceVariable),
                               trace.path()));
 }

@@ -170,10 +170,12 @@ TEST(PeaksTest, TheGreatestIsFound) {
       "{\"tiny\":4}}\n"
       // A second hakmem of the process, preloaded behind the first.
       "{\"pid\":7,\"program\":\"d\",\"peak_mapped_bytes\":0,\"routes\":"
-      "{\"tiny\":{\"allocations\":0,\"bytes\":0}}}\n",
+      "{\"tiny\":{\"allocations\":0,\"bytes\":0}}}\n"
+      "{\"pid\":9,\"program\":\"f\",\"peak_mapped_bytes\":0,\"routes\":{},"
+      "\"failures\":1}\n",
       peaks);
-  EXPECT_THAT(peaks.served,
-              ElementsAre(Pair(1, 0), Pair(2, 0), Pair(3, 0), Pair(7, 5)));
+  EXPECT_THAT(peaks.asked, ElementsAre(Pair(1, 0), Pair(2, 0), Pair(3, 0),
+                                       Pair(7, 5), Pair(9, 1)));
 }
 
 std::string SummaryOf(const std::string& content,
