@@ -186,8 +186,6 @@ absl::Status Prepare(const std::string& program, const Scratch& scratch,
   // Who names one may name one that is for musl.
   if (absl::GetFlag(FLAGS_library).empty()) library = ForGlibcAlone(*library);
   if (!IsForOtherLibc(program)) environment.Preload(*library);
-  // hakmem would take it for a misspelt option.
-  environment.Remove("HAKMEM_LIBRARY_DIR");
   std::vector<std::string> options = GivenOptions();
   const std::string limit = absl::GetFlag(FLAGS_limit);
   if (!limit.empty()) {
