@@ -119,6 +119,11 @@ TEST(TraceReportTest, BlocksAreFollowedFromAllocationToRelease) {
   EXPECT_EQ(total.allocated_bytes, 5060U);
   EXPECT_EQ(total.block_bytes, 16U + 32 + 64 + 8192);
   EXPECT_EQ(total.freed, 2U);
+  std::uint64_t frees = 0;
+  for (const TraceInterval& interval : analysis.timeline().intervals()) {
+    frees += interval.frees;
+  }
+  EXPECT_EQ(frees, 2U);
   EXPECT_EQ(total.freed_by_others, 1U);
   EXPECT_EQ(total.live_blocks, 2U);
   EXPECT_EQ(total.live_bytes, 5020U);
@@ -195,7 +200,7 @@ TEST(TraceReportTest, TimelineStaysBounded) {
   for (std::uint64_t i = 0; i < 1000; ++i) {
     timeline.Allocate(i * kHour / 1000, TraceRoute::kTiny, 10);
     if (i % 2 == 1) {
-      timeline.Release(i * kHour / 1000, TraceRoute::kTiny, 10, true);
+      timeline.Release(i * kHour / 1000, TraceRoute::kTiny, 10);
     }
   }
   EXPECT_LE(timeline.intervals().size(), TraceTimeline::kMaxIntervals);
