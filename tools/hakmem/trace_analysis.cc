@@ -200,7 +200,8 @@ void TraceAnalysis::Allocate(const CallEvent& event) {
     live_.erase(before);
     timeline_.Release(last_ns_, lost.shape.route, lost.size);
     ForTallies(lost, [&](BlockTally& tally) {
-      tally.Free(lost.size, event.time_ns - lost.time_ns, false);
+      tally.Free(lost.size,
+                 event.time_ns - std::min(event.time_ns, lost.time_ns), false);
     });
   }
   const Block block = {.size = event.size,

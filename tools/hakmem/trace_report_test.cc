@@ -192,6 +192,12 @@ TEST(TraceReportTest, AnAddressThatComesAgainWasReleased) {
   const Reported reported(trace);
   EXPECT_EQ(reported.analysis().lost_frees(), 1U);
   EXPECT_EQ(reported.analysis().total().live_bytes, 20U);
+  EXPECT_EQ(reported.analysis().total().lifetime_ns, 1U);
+  // Written later, as a call that began before another one within it.
+  TestTrace nested;
+  nested.Start().Events(1, 0,
+                        {TestAllocation(2, 16, 10), TestAllocation(1, 16, 20)});
+  EXPECT_EQ(Reported(nested).analysis().total().lifetime_ns, 0U);
 }
 
 TEST(TraceReportTest, TimelineStaysBounded) {
