@@ -2,17 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
-#include <string_view>
-#include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "tools/hakmem/process_image.h"
 #include "tools/hakmem/process_statistics.h"
 #include "tools/hakmem/words.h"
@@ -28,18 +23,11 @@ bool IsName(const std::string& argument) {
 }
 
 bool HasName(std::uint64_t pid, const std::string& name) {
-  const std::string folder = absl::StrCat("/proc/", pid);
-  std::error_code error;
-  const std::string path =
-      std::filesystem::read_symlink(folder + "/exe", error).filename().string();
-  const std::string_view file = absl::StripSuffix(path, " (deleted)");
-  if (file == name) return true;
-  std::string own;
-  std::getline(std::ifstream(folder + "/comm") >> std::ws, own);
-  // The kernel cuts it. What the file's name goes on with may differ.
-  constexpr std::size_t kMostLetters = 15;
-  return own == name ||
-         (own == name.substr(0, kMostLetters) && !file.starts_with(own));
+  const std::string program = ProgramOf(pid);
+  if (name == program || name == FileNameOf(pid)) return true;
+  // One of the two may be cut.
+  return std::min(name.size(), program.size()) == kMostLetters &&
+         (name.starts_with(program) || program.starts_with(name));
 }
 
 bool RunsOnHakmem(std::uint64_t pid) {
