@@ -126,7 +126,7 @@ absl::StatusOr<std::string> PprofOf(const ProfileQuestion& question,
     read = Read(question.pids, modules);
     if (!read.ok()) return read.status();
     profiles = *std::move(read);
-    const absl::Status status = KeepChanges(before, profiles);
+    absl::Status status = KeepChanges(before, profiles);
     if (!status.ok()) return status;
     duration_ns = profiles.last.front().time_ns - before.last.front().time_ns;
   }
