@@ -24,6 +24,8 @@
 #define HAK_COMES_BY() __asm__ volatile("")
 // A symbol of the shared library.
 #define HAK_EXPORT __attribute__((visibility("default")))
+// The same. That of another hakmem in the process does not take its place.
+#define HAK_EXPORT_OWN __attribute__((visibility("protected")))
 // A symbol that may be absent at run time; test its address before use.
 #define HAK_WEAK __attribute__((weak))
 // A variable that each fork's child writes or looks at: all of them lie side by

@@ -66,12 +66,12 @@ void ObeyControl() {
 
 }  // namespace hakmem
 
-extern "C" HAK_EXPORT constinit const hakmem::ControlTables hakmem_control = {
-    .magic = "hakctrl",
-    .version = hakmem::ControlTables::kVersion,
-    .table_bytes = sizeof(hakmem::ControlTables),
-    .allowed = &hakmem::g_allowed,
-    .argument = &hakmem::g_argument,
-    .request = &hakmem::g_request,
-    .done = &hakmem::g_done,
-    .result = &hakmem::g_result};
+extern "C" HAK_EXPORT_OWN constinit const hakmem::ControlTables hakmem_control =
+    {.magic = "hakctrl",
+     .version = hakmem::ControlTables::kVersion,
+     .table_bytes = sizeof(hakmem::ControlTables),
+     .allowed = &hakmem::g_allowed,
+     .argument = &hakmem::g_argument,
+     .request = &hakmem::g_request,
+     .done = &hakmem::g_done,
+     .result = &hakmem::g_result};

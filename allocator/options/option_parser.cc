@@ -179,7 +179,8 @@ void PrintWarning(std::string_view name, std::string_view value,
 void VisitVariable(void* context, std::string_view name, const char* value) {
   auto& options = *static_cast<ParsedOptions*>(context);
   const OptionError error = ApplyOption(name, value, options);
-  if (error == OptionError::kNone) return;
+  // `hakmem run` reads the other.
+  if (error == OptionError::kNone || name == "HAKMEM_LIBRARY_DIR") return;
   RawPrinter out;
   PrintWarning(name, value, error, options, out);
   WriteWarning(out);

@@ -284,6 +284,7 @@ TEST(ReadOptions, ReadsTheEnvironmentSilently) {
   const Read read = ReadVariable("HAKMEM_DECAY_MS", "77");
   EXPECT_EQ(read.warnings, "");
   EXPECT_EQ(read.options.values.decay_ms, 77u);
+  EXPECT_EQ(ReadVariable("HAKMEM_LIBRARY_DIR", "/usr/lib").warnings, "");
 }
 
 TEST(ReadOptions, WarnsByName) {

@@ -31,6 +31,7 @@ namespace {
 struct ProcessActivity {
   std::uint64_t threads = 0;   // 0: the kernel does not tell
   std::uint64_t running = 0;   // of them, at the moment
+  std::uint64_t stopped = 0;   // of them, by a signal or a debugger
   std::uint64_t switches = 0;  // how often a thread has stopped to run
 };
 
@@ -41,6 +42,7 @@ void AddLine(std::string_view line, ProcessActivity& activity) {
     // D: it sleeps in the kernel, and goes on soon.
     const std::string_view state = absl::StripLeadingAsciiWhitespace(line);
     if (state.starts_with('R') || state.starts_with('D')) ++activity.running;
+    if (state.starts_with('T') || state.starts_with('t')) ++activity.stopped;
     return;
   }
   std::uint64_t count = 0;
@@ -166,6 +168,9 @@ class Control {
     constexpr std::string_view kNextCall =
         "It obeys at its next call of malloc off the hot path";
     const ProcessActivity now = ReadActivity(image_.pid());
+    if (now.stopped != 0 && now.stopped == now.threads) {
+      return "a signal or a debugger has stopped it";
+    }
     if (!HasSlept(before, now)) {
       return absl::StrCat("it runs. ", kNextCall);
     }

@@ -5,6 +5,7 @@ Usage: control_test.py HAKMEM PROGRAM LIBRARY...
 """
 import json
 import os
+import signal
 import subprocess
 import sys
 import unittest
@@ -108,6 +109,13 @@ while True:
     pass""")
         self.addCleanup(process.kill)
         self.fails_with("has not obeyed yet: it runs. It obeys at its next call", "purge", "--wait=0", process.pid)
+
+    def test_says_of_one_that_is_stopped_that_it_is(self):
+        process = self.start(PROGRAM, "hold", "leak", HAKMEM_BACKGROUND="2")
+        self.addCleanup(process.send_signal, signal.SIGCONT)
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+        self.fails_with("has not obeyed yet: a signal or a debugger has stopped it$", "purge", "--wait=0", process.pid)
 
     def test_obeys_at_the_next_call_after_the_command_has_ended(self):
         process = self.start(sys.executable, "-c", """

@@ -36,7 +36,6 @@ class Environment {
   bool Has(const std::string& name) const { return values_.contains(name); }
   std::string Get(const std::string& name) const;
   void Set(const std::string& name, std::string value);
-  void Remove(const std::string& name) { values_.erase(name); }
 
   // Puts `library` before what LD_PRELOAD names already.
   void Preload(const std::string& library);

@@ -190,7 +190,7 @@ TEST_F(HeapReportTest, WhatIsCountedStandsFirst) {
   profiles_.last[0].counted = {.blocks = 1234, .bytes = 9 << 20};
   EXPECT_THAT(Text(),
               StartsWith("server[7]: 9.0 MiB live in 1,234 blocks, counted\n"
-                         "  by samples: 4.0 MiB ±50% live, 9.0 MiB "));
+                         "  by samples: 4.0 MiB ±50% live, 8.0 MiB ±35% at "));
   profiles_.last[0].resident_bytes = 3 << 20;
   EXPECT_THAT(Text(), HasSubstr("counted (3.0 MiB resident: what was never "
                                 "touched takes no memory)\n"));

@@ -1,6 +1,5 @@
 // The report of heap profiles for a terminal.
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,10 +34,7 @@ class TextReport {
 
  private:
   std::string Total(HeapKind kind, std::string_view when) const {
-    std::uint64_t bytes = profile_.totals.Of(kind).bytes;
-    if (kind == HeapKind::kPeak && profile_.counted) {
-      bytes = std::max(bytes, profile_.counted->bytes);
-    }
+    const std::uint64_t bytes = profile_.totals.Of(kind).bytes;
     if (bytes == 0) return absl::StrCat("no sample", when);
     const std::string error =
         ErrorText(StandardError(profile_.totals.Of(kind)), bytes);

@@ -15,13 +15,16 @@ from planted_process import PlantedProcessTest
 
 HAKMEM, LINKED, STATIC, LIBRARY, OTHER_LIBRARY = (os.path.abspath(path) for path in sys.argv[1:6])
 MIB = 1 << 20
+READY = """
+import sys
+print("ready", flush=True)
+sys.stdin.read()
+"""
 # Serves itself by one copy, and calls another one.
 TWO = """
 import ctypes, sys
 ctypes.CDLL(sys.argv[1]).malloc(100)
-print("ready", flush=True)
-sys.stdin.read()
-"""
+""" + READY
 
 
 class LinkedProcessTest(PlantedProcessTest):
@@ -72,6 +75,11 @@ class LinkedProcessTest(PlantedProcessTest):
     def test_of_two_copies_the_one_that_serves(self):
         process = self.start(LINKED, "hold", "leak", library=OTHER_LIBRARY, HAKMEM_PROFILE_BYTES="16K")
         self.check(process.pid, LINKED)
+
+    def test_of_two_preloaded_copies_the_first(self):
+        for first, other, variant in ((LIBRARY, OTHER_LIBRARY, "release"), (OTHER_LIBRARY, LIBRARY, "hardened")):
+            process = self.start(sys.executable, "-c", READY, library="%s %s" % (first, other))
+            self.assertEqual(self.report("stats", "--json", process.pid)["variant"], variant)
 
     def test_two_copies_that_serve(self):
         copy = shutil.copy(LIBRARY, self.folder / "copy.so")

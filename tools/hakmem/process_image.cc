@@ -162,6 +162,22 @@ std::uint64_t LivingThread(std::uint64_t pid) {
   return living == threads.end() ? pid : *living;
 }
 
+std::string FileNameOf(std::uint64_t pid) {
+  std::error_code error;
+  const std::string name =
+      std::filesystem::read_symlink(absl::StrCat("/proc/", pid, "/exe"), error)
+          .filename()
+          .string();
+  return std::string(absl::StripSuffix(name, " (deleted)"));
+}
+
+std::string ProgramOf(std::uint64_t pid) {
+  std::string name = FirstLine(absl::StrCat("/proc/", pid, "/comm"));
+  if (name.size() < kMostLetters) return name;
+  std::string file = FileNameOf(pid);
+  return file.starts_with(name) ? file : name;
+}
+
 bool IsCoreFile(const std::string& path) {
   std::error_code error;
   // A pipe is not to be read from here.
@@ -204,7 +220,7 @@ absl::Status ProcessImage::OpenProcess(std::uint64_t pid) {
     return Error(absl::StrCat("there is no process ", pid));
   }
   pid_ = pid;
-  program_ = FirstLine(first_thread + "/comm");
+  program_ = ProgramOf(pid);
   thread_ = LivingThread(pid);
   const std::string folder = absl::StrCat("/proc/", thread_);
   memory_ = ::open((folder + "/mem").c_str(), O_RDONLY | O_CLOEXEC);

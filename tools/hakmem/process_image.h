@@ -39,6 +39,13 @@ std::vector<std::uint64_t> NumbersIn(const std::string& folder);
 // of these: it is by a thread that lives that the kernel tells of the memory.
 std::uint64_t LivingThread(std::uint64_t pid);
 
+// The name of a process's file; "" where there is none to be seen.
+std::string FileNameOf(std::uint64_t pid);
+// What a process is called. The kernel cuts a name to kMostLetters; the rest is
+// the file's, where that begins so.
+inline constexpr std::size_t kMostLetters = 15;
+std::string ProgramOf(std::uint64_t pid);
+
 // Whether it is an ELF file, and a core.
 bool IsCoreFile(const std::string& path);
 

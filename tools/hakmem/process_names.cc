@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
-#include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
@@ -26,15 +23,11 @@ bool IsName(const std::string& argument) {
 }
 
 bool HasName(std::uint64_t pid, const std::string& name) {
-  const std::string folder = absl::StrCat("/proc/", pid);
-  std::string own;
-  std::getline(std::ifstream(folder + "/comm") >> std::ws, own);
-  // The kernel cuts it.
-  constexpr std::size_t kMostLetters = 15;
-  if (own == name.substr(0, kMostLetters)) return true;
-  std::error_code error;
-  return std::filesystem::read_symlink(folder + "/exe", error).filename() ==
-         name;
+  const std::string program = ProgramOf(pid);
+  if (name == program || name == FileNameOf(pid)) return true;
+  // One of the two may be cut.
+  return std::min(name.size(), program.size()) == kMostLetters &&
+         (name.starts_with(program) || program.starts_with(name));
 }
 
 bool RunsOnHakmem(std::uint64_t pid) {

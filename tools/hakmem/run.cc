@@ -186,8 +186,6 @@ absl::Status Prepare(const std::string& program, const Scratch& scratch,
   // Who names one may name one that is for musl.
   if (absl::GetFlag(FLAGS_library).empty()) library = ForGlibcAlone(*library);
   if (!IsForOtherLibc(program)) environment.Preload(*library);
-  // hakmem would take it for a misspelt option.
-  environment.Remove("HAKMEM_LIBRARY_DIR");
   std::vector<std::string> options = GivenOptions();
   const std::string limit = absl::GetFlag(FLAGS_limit);
   if (!limit.empty()) {
@@ -278,10 +276,10 @@ void SayDoubts(const std::string& program, const ChildEnd& end,
   if (!obstacle.empty() && (!IsOfMusl(path) || IsForOtherLibc(program))) {
     return say(obstacle);
   }
-  std::optional<std::uint64_t> served;
-  const auto found = peaks.served.find(static_cast<std::uint64_t>(end.process));
-  if (found != peaks.served.end()) served = found->second;
-  say(WhatWentElsewhere(path, served));
+  std::optional<std::uint64_t> asked;
+  const auto found = peaks.asked.find(static_cast<std::uint64_t>(end.process));
+  if (found != peaks.asked.end()) asked = found->second;
+  say(WhatWentElsewhere(path, asked));
   say(WhyFailuresMayBeMissing(session, environment.Get(kTraceVariable),
                               trace.path()));
 }

@@ -160,7 +160,6 @@ TEST(PeaksTest, TheGreatestIsFound) {
       "{\"pid\":3,\"program\":\"c\",\"peak_mapped_bytes\":20,\"routes\":{}}\n"
       "{\"pid\":4,\"program\"",
       peaks);
-  EXPECT_EQ(peaks.processes, 3u);
   EXPECT_EQ(peaks.mapped, 30u);
   EXPECT_EQ(peaks.mapped_by, "b");
   AddPeaks(
@@ -168,17 +167,22 @@ TEST(PeaksTest, TheGreatestIsFound) {
       "{\"tiny\":{\"allocations\":2,\"bytes\":9},"
       "\"pool\":{\"allocations\":3,\"bytes\":9}}}\n"
       "{\"pid\":8,\"program\":\"e\",\"peak_mapped_bytes\":1,\"routes\":"
-      "{\"tiny\":4}}\n",
+      "{\"tiny\":4}}\n"
+      // A second hakmem of the process, preloaded behind the first.
+      "{\"pid\":7,\"program\":\"d\",\"peak_mapped_bytes\":0,\"routes\":"
+      "{\"tiny\":{\"allocations\":0,\"bytes\":0}}}\n"
+      "{\"pid\":9,\"program\":\"f\",\"peak_mapped_bytes\":0,\"routes\":{},"
+      "\"failures\":1}\n",
       peaks);
-  EXPECT_THAT(peaks.served,
-              ElementsAre(Pair(1, 0), Pair(2, 0), Pair(3, 0), Pair(7, 5)));
+  EXPECT_THAT(peaks.asked, ElementsAre(Pair(1, 0), Pair(2, 0), Pair(3, 0),
+                                       Pair(7, 5), Pair(9, 1)));
 }
 
 std::string SummaryOf(const std::string& content,
                       const std::string& trace = "/tmp/a b") {
   Session session;
   session.Add(session.AddInput("t"), content);
-  return RunSummary(session, {1, 5 << 20, "server", {}}, trace);
+  return RunSummary(session, {5 << 20, "server", {}}, trace);
 }
 
 class DoubtsTest : public RunOutputTest {

@@ -77,12 +77,12 @@ std::string WhyNotLoaded(const std::string& program) {
 }
 
 std::string WhatWentElsewhere(const std::string& program,
-                              std::optional<std::uint64_t> served) {
+                              std::optional<std::uint64_t> asked) {
   const std::vector<std::string> own = DefinedFunctions(
       program, {std::begin(kAllocation), std::end(kAllocation)});
   const std::string name = ForTerminal(program);
   if (own.empty()) {
-    if (served != 0) return "";
+    if (asked != 0) return "";
     return absl::StrCat(name,
                         " asked hakmem for nothing: it allocates nothing, or "
                         "has a malloc of its own");
@@ -90,14 +90,14 @@ std::string WhatWentElsewhere(const std::string& program,
   // Then hakmem's options hold for that one.
   if (!DefinedFunctions(program, {"hakmem_version"}).empty()) return "";
   return absl::StrCat(name, " brings its own ", absl::StrJoin(own, ", "),
-                      served.value_or(0) == 0
+                      asked.value_or(0) == 0
                           ? ", so nothing went to hakmem"
                           : ", so these calls did not go to hakmem");
 }
 
 std::vector<std::string> WhatOthersKeep(const std::set<std::string>& programs) {
   constexpr std::size_t kMost = 5;
-  // How much hakmem has served to a child is not known.
+  // How much a child has asked of hakmem is not known.
   constexpr std::uint64_t kSomething = 1;
   std::vector<std::string> sentences;
   std::uint64_t more = 0;
@@ -186,14 +186,14 @@ void AddPeaks(std::string_view statistics, Peaks& peaks) {
   for (const std::string_view line : absl::StrSplit(statistics, '\n')) {
     try {
       const Json json = Json::parse(line.begin(), line.end());
-      std::uint64_t served = 0;
+      // Who was refused has asked, too.
+      auto asked = json.value("failures", std::uint64_t{0});
       for (const Json& route : json.at("routes")) {
-        served += NumberIn(route, "allocations");
+        asked += NumberIn(route, "allocations");
       }
       const std::uint64_t mapped = NumberIn(json, "peak_mapped_bytes");
       const auto& program = json.at("program").get_ref<const std::string&>();
-      peaks.served[NumberIn(json, "pid")] = served;
-      ++peaks.processes;
+      peaks.asked[NumberIn(json, "pid")] += asked;
       if (mapped < peaks.mapped) continue;
       peaks.mapped = mapped;
       peaks.mapped_by = program;

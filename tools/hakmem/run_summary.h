@@ -24,9 +24,9 @@ bool IsOfMusl(const std::string& program);
 std::string WhyNotLoaded(const std::string& program);
 
 // What of the program's calls did not go to hakmem, as a sentence; "" if all
-// seem to. `served`: what hakmem has served to its process, if that is known.
+// seem to. `asked`: what its process has asked of hakmem, if that is known.
 std::string WhatWentElsewhere(const std::string& program,
-                              std::optional<std::uint64_t> served);
+                              std::optional<std::uint64_t> asked);
 
 // The same of the programs that were seen to run beside the first: a sentence
 // for each that hakmem could not be loaded into, or that brings a malloc. Of
@@ -42,11 +42,10 @@ std::string WhyFailuresMayBeMissing(const Session& session,
 
 // From what processes have written to HAKMEM_STATS; the greatest of each.
 struct Peaks {
-  std::uint64_t processes = 0;
   std::uint64_t mapped = 0;
   std::string mapped_by;  // the program
-  // Allocations that hakmem has served, by process id.
-  std::map<std::uint64_t, std::uint64_t> served;
+  // Allocations that hakmem was asked for, by process id.
+  std::map<std::uint64_t, std::uint64_t> asked;
 };
 
 // Lines that cannot be read are left out: a program may have been killed.

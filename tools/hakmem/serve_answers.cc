@@ -32,15 +32,18 @@ namespace {
 // Names take memory: one profile at a time has them.
 std::mutex g_names;
 
+// Those that can be read: of a program's processes some may end meanwhile.
 absl::StatusOr<HeapProfiles> Read(const std::vector<std::uint64_t>& pids,
                                   HeapModules& modules) {
   HeapProfiles all;
+  absl::Status failed;
   for (const std::uint64_t pid : pids) {
     absl::StatusOr<HeapProfiles> read =
         ReadHeapOfProcess(absl::StrCat(pid), modules);
-    if (!read.ok()) return read.status();
-    all.Append(*std::move(read));
+    failed.Update(read.status());
+    if (read.ok()) all.Append(*std::move(read));
   }
+  if (all.last.empty()) return failed;
   return all;
 }
 
@@ -70,13 +73,8 @@ std::string WithNames(const HeapModules& modules, const HeapProfiles& profiles,
   return made;
 }
 
-}  // namespace
-
-absl::Status KeepChanges(const HeapProfile& before, HeapProfile& after) {
-  if (!AreOfOneRun(before, after)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(ProcessName(after), " has begun anew meanwhile"));
-  }
+// Of one process.
+void KeepChanges(const HeapProfile& before, HeapProfile& after) {
   std::map<std::vector<std::uint64_t>, const HeapKinds*> known;
   for (const HeapSite& site : before.sites) {
     known[site.addresses] = &site.figures;
@@ -91,7 +89,26 @@ absl::Status KeepChanges(const HeapProfile& before, HeapProfile& after) {
   std::erase_if(after.sites, [](const HeapSite& site) {
     return site.figures.live.bytes == 0 && site.figures.allocated.bytes == 0;
   });
-  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status KeepChanges(const HeapProfiles& before, HeapProfiles& after) {
+  const std::string whose = WhoseText(after);
+  std::vector<HeapProfile> all;
+  for (HeapProfile& process : after.last) {
+    const auto was = std::ranges::find_if(
+        before.last, [&process](const HeapProfile& profile) {
+          return AreOfOneRun(profile, process);
+        });
+    if (was == before.last.end()) continue;
+    KeepChanges(*was, process);
+    all.push_back(std::move(process));
+  }
+  after.last = std::move(all);
+  if (!after.last.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(whose, " began anew meanwhile"));
 }
 
 absl::StatusOr<std::string> PprofOf(const ProfileQuestion& question,
@@ -109,10 +126,8 @@ absl::StatusOr<std::string> PprofOf(const ProfileQuestion& question,
     read = Read(question.pids, modules);
     if (!read.ok()) return read.status();
     profiles = *std::move(read);
-    for (std::size_t i = 0; i < profiles.last.size(); ++i) {
-      const absl::Status status = KeepChanges(before.last[i], profiles.last[i]);
-      if (!status.ok()) return status;
-    }
+    absl::Status status = KeepChanges(before, profiles);
+    if (!status.ok()) return status;
     duration_ns = profiles.last.front().time_ns - before.last.front().time_ns;
   }
   return Gzipped(

@@ -31,8 +31,9 @@ struct ProfileQuestion {
 using Pause = std::function<bool(absl::Duration)>;
 
 // Leaves what has changed since `before`, also what is less now: below 0, as
-// pprof's numbers may be. The error is a sentence.
-absl::Status KeepChanges(const HeapProfile& before, HeapProfile& after);
+// pprof's numbers may be. A process that is not in both is left out. The error,
+// where there is no other, is a sentence.
+absl::Status KeepChanges(const HeapProfiles& before, HeapProfiles& after);
 
 // As `hakmem heap --pprof` writes it, compressed. The error is a sentence.
 absl::StatusOr<std::string> PprofOf(const ProfileQuestion& question,

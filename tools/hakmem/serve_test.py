@@ -175,6 +175,18 @@ class ServeTest(PlantedProcessTest):
         _, _, body = self.ask("/debug/pprof/allocs?program=planted_program")
         self.assertIn(b"alloc_space", gzip.decompress(body))
 
+    def test_of_several_processes_one_cannot_be_read(self):
+        program = shutil.copy(PROGRAM, self.folder / ("of-%d" % os.getpid()))
+        process, other = (self.start(program, "hold", "leak") for _ in range(2))
+        # Where its sites are: what is looked at first of it is whole.
+        self.gdb(other, "set *(unsigned long*)((unsigned long*)&hakmem_heap_tables)[10] = 8")
+        self.serve_anywhere()
+        self.assertEqual(self.ask("/heap?pid=%d" % other.pid)[0], 404)
+        named = "program=%s" % program.name
+        self.assertIn("%s[%d]" % (program.name, process.pid), self.text("/heap?" + named))
+        for path in ("/debug/pprof/heap?", "/debug/pprof/heap?seconds=1&"):
+            self.assertEqual(self.ask(path + named)[0], 200)
+
     def test_a_difference_of_a_process_that_does_nothing(self):
         process = self.start(PROGRAM, "hold", "leak")
         self.serve_anywhere()

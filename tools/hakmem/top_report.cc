@@ -20,6 +20,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "allocator/base/route.h"
+#include "tools/hakmem/process_image.h"
 #include "tools/hakmem/resident_parts.h"
 #include "tools/hakmem/words.h"
 
@@ -84,7 +85,9 @@ struct Column {
 constexpr Column kColumns[] = {
     {"PID", 7, 0, [](const TopRow& row) { return absl::StrCat(row.now.pid); }},
     {"PROGRAM", -16, 2,
-     [](const TopRow& row) { return ForTerminal(row.now.program); }},
+     [](const TopRow& row) {
+       return ForTerminal(row.now.program.substr(0, kMostLetters));
+     }},
     {"VARIANT", -8, 9,
      [](const TopRow& row) { return ForTerminal(row.now.variant); }},
     {"RESIDENT", 10, 3,

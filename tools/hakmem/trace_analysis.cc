@@ -71,9 +71,9 @@ void TraceTimeline::Allocate(std::uint64_t time_ns, TraceRoute route,
 }
 
 void TraceTimeline::Release(std::uint64_t time_ns, TraceRoute route,
-                            std::uint64_t bytes, bool counts) {
+                            std::uint64_t bytes) {
   TraceInterval& interval = At(time_ns);
-  if (counts) ++interval.frees;
+  ++interval.frees;
   interval.live_bytes[static_cast<std::size_t>(route)] -= bytes;
   --interval.live_blocks;
 }
@@ -198,9 +198,10 @@ void TraceAnalysis::Allocate(const CallEvent& event) {
     ++lost_frees_;
     const Block lost = before->second;
     live_.erase(before);
-    timeline_.Release(last_ns_, lost.shape.route, lost.size, /*counts=*/false);
+    timeline_.Release(last_ns_, lost.shape.route, lost.size);
     ForTallies(lost, [&](BlockTally& tally) {
-      tally.Free(lost.size, event.time_ns - lost.time_ns, false);
+      tally.Free(lost.size,
+                 event.time_ns - std::min(event.time_ns, lost.time_ns), false);
     });
   }
   const Block block = {.size = event.size,
@@ -241,7 +242,7 @@ void TraceAnalysis::Release(const CallEvent& event) {
   const auto place = static_cast<std::size_t>(
       std::bit_width(std::max<std::uint64_t>(age_ns, 1)) - 1);
   ++lifetimes_[place];
-  timeline_.Release(last_ns_, block.shape.route, block.size, is_free);
+  timeline_.Release(last_ns_, block.shape.route, block.size);
   const bool temporary =
       is_free && !by_other && thread.last_block == event.address;
   if (temporary) thread.last_block = 0;

@@ -24,6 +24,7 @@ inline constexpr std::size_t kTraceRoutes = 5;
 const char* TraceRouteName(TraceRoute route);
 
 struct TraceInterval {
+  // A realloc is one of both.
   std::uint64_t allocations = 0;
   std::uint64_t allocated_bytes = 0;
   std::uint64_t frees = 0;
@@ -48,9 +49,7 @@ class TraceTimeline {
 
   // Times never go back.
   void Allocate(std::uint64_t time_ns, TraceRoute route, std::uint64_t bytes);
-  // `counts`: it is a release of the program's, not half of a realloc.
-  void Release(std::uint64_t time_ns, TraceRoute route, std::uint64_t bytes,
-               bool counts);
+  void Release(std::uint64_t time_ns, TraceRoute route, std::uint64_t bytes);
   void Fail(std::uint64_t time_ns);
 
   // The same in `count` longer intervals at most.

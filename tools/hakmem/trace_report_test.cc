@@ -119,6 +119,11 @@ TEST(TraceReportTest, BlocksAreFollowedFromAllocationToRelease) {
   EXPECT_EQ(total.allocated_bytes, 5060U);
   EXPECT_EQ(total.block_bytes, 16U + 32 + 64 + 8192);
   EXPECT_EQ(total.freed, 2U);
+  std::uint64_t frees = 0;
+  for (const TraceInterval& interval : analysis.timeline().intervals()) {
+    frees += interval.frees;
+  }
+  EXPECT_EQ(frees, 2U);
   EXPECT_EQ(total.freed_by_others, 1U);
   EXPECT_EQ(total.live_blocks, 2U);
   EXPECT_EQ(total.live_bytes, 5020U);
@@ -187,6 +192,12 @@ TEST(TraceReportTest, AnAddressThatComesAgainWasReleased) {
   const Reported reported(trace);
   EXPECT_EQ(reported.analysis().lost_frees(), 1U);
   EXPECT_EQ(reported.analysis().total().live_bytes, 20U);
+  EXPECT_EQ(reported.analysis().total().lifetime_ns, 1U);
+  // Written later, as a call that began before another one within it.
+  TestTrace nested;
+  nested.Start().Events(1, 0,
+                        {TestAllocation(2, 16, 10), TestAllocation(1, 16, 20)});
+  EXPECT_EQ(Reported(nested).analysis().total().lifetime_ns, 0U);
 }
 
 TEST(TraceReportTest, TimelineStaysBounded) {
@@ -195,7 +206,7 @@ TEST(TraceReportTest, TimelineStaysBounded) {
   for (std::uint64_t i = 0; i < 1000; ++i) {
     timeline.Allocate(i * kHour / 1000, TraceRoute::kTiny, 10);
     if (i % 2 == 1) {
-      timeline.Release(i * kHour / 1000, TraceRoute::kTiny, 10, true);
+      timeline.Release(i * kHour / 1000, TraceRoute::kTiny, 10);
     }
   }
   EXPECT_LE(timeline.intervals().size(), TraceTimeline::kMaxIntervals);
