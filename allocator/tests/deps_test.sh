@@ -45,10 +45,10 @@ fork_bytes=$(size --format=sysv "$library" | awk '$1 == ".hakmem.fork" { print $
 compilers=$(readelf --string-dump=.comment "$library")
 if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
-    *-hardened.so) most=(497 442) ;;
-    *-debug.so) most=(506 445) ;;
-    *-tracing.so) most=(384 393) ;;
-    *) most=(357 382) ;;
+    *-hardened.so) most=(498 447) ;;
+    *-debug.so) most=(508 450) ;;
+    *-tracing.so) most=(385 398) ;;
+    *) most=(358 387) ;;
   esac
   stripped=$(mktemp)
   trap 'rm -f "$stripped"' EXIT
