@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -218,7 +219,8 @@ void ThreadsRun<kConfig>::Fork(unsigned lane) {
   Call([&] { allocator_->ParentAfterFork(); });
   HAK_CHECK(child > 0);
   int status = 0;
-  HAK_CHECK_EQ(waitpid(child, &status, 0), child);
+  // libFuzzer has an alarm.
+  HAK_CHECK_EQ(TEMP_FAILURE_RETRY(waitpid(child, &status, 0)), child);
   HAK_CHECK_EQ(status, 0);
 }
 

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -231,7 +232,8 @@ void SymbolsRun::Fork(const Record& record) {
   }
   HAK_CHECK(child > 0);
   int status = 0;
-  HAK_CHECK_EQ(waitpid(child, &status, 0), child);
+  // libFuzzer has an alarm.
+  HAK_CHECK_EQ(TEMP_FAILURE_RETRY(waitpid(child, &status, 0)), child);
   HAK_CHECK_EQ(status, 0);
 }
 
