@@ -56,6 +56,7 @@ TIMED_EXCEPTION = re.compile(r"// waits: \S")
 GLIBC_ONLY = re.compile(
     r"__GLIBC_PREREQ|\bRLIM64_\w+|\b(?:dirent|fpos|fstat|ino|off|rlim|rlimit|stat|statfs|statvfs)64(?:_t)?\b"
     r"|\b(?:f?truncate|[gs]etrlimit|lseek|lstat|mmap|open(?:at)?|p(?:read|write)v?|prlimit)64\b")
+BRACED_RANGE = re.compile(r"\bfor \([^;{}]*[^:]:\s*\{")
 NOT_FUNCTION = re.compile(
     r"^(?:template\s*<.*>\s*)?(?:(?:inline|static|constexpr|constinit|const|typedef|export)\s+)*"
     r"(?:class|struct|union|enum|namespace|extern)\b", re.DOTALL)
@@ -207,13 +208,16 @@ def check_time(path, text):
 
 
 def check_libcs(path, text):
-    """The product compiles against musl, too."""
+    """The product compiles against musl, and with compilers to come."""
     if not is_product(path):
         return
     for number, line in enumerate(text.split("\n"), 1):
         match = GLIBC_ONLY.search(line.split("//")[0])
         if match:
             yield number, "%s is glibc's alone" % match.group()
+    match = None if "#include <initializer_list>\n" in text else BRACED_RANGE.search(blank_non_code(text))
+    if match:
+        yield text.count("\n", 0, match.end()) + 1, "a range in braces needs <initializer_list>, for gcc 16"
 
 
 def check_text(path, text):

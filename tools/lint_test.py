@@ -98,6 +98,13 @@ class LintTest(unittest.TestCase):
             self.expect("allocator/heap/x_test.cc", code + "  // waits:\n", (1, "waits for a time"))
         self.expect("allocator/heap/x_test.cc", "// It would sleep(1).\nF(\"usleep(1)\", SYS_nanosleep, GoToSleep());\n")
 
+    def test_what_a_range_in_braces_needs(self):
+        code = "void F() {\n  for (const int i :\n       {1, 2}) G(i);\n}\n"
+        self.expect("allocator/base/x.cc", code, (3, "<initializer_list>"))
+        self.expect("allocator/base/x.cc", "#include <initializer_list>\n" + code)
+        self.expect("allocator/base/x.cc", "void F() {\n  for (int i : A::k) {\n  }\n}\n")
+        self.expect("allocator/base/x_test.cc", code)
+
     def test_names_that_only_glibc_has(self):
         code = "#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)\n#endif\nrlimit64 a = {};\nlong b = SYS_prlimit64;\noff64_t c;\n"
         self.expect("allocator/base/x.cc", code, (1, "__GLIBC_PREREQ is glibc's alone"), (3, "rlimit64"), (5, "off64_t"))

@@ -21,6 +21,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 #include "absl/base/thread_annotations.h"
 #include "allocator/ace/ace_state.h"

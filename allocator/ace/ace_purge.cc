@@ -1,6 +1,7 @@
 // Ace: what is kept of freed memory, and what goes back to the kernel.
 
 #include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 #include "allocator/ace/ace.h"

@@ -1,6 +1,7 @@
 #include "allocator/core/live_count.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "allocator/ace/huge_pool.h"
 #include "allocator/lookup/block_walk.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"

@@ -1,5 +1,7 @@
 #include "allocator/lookup/block_walk.h"
 
+#include <initializer_list>
+
 namespace hakmem {
 
 bool IsFirstUnit(const Zone& zone, UnitIndex unit, UnitRecord record) {

@@ -1,6 +1,7 @@
 #include "allocator/lookup/lookup.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "allocator/base/bits.h"
 #include "allocator/base/planted_defect.h"
@@ -162,7 +163,7 @@ class ZoneReader {
   bool FindInSpan(Address address, UnitIndex unit, AddressFacts& facts) const {
     const UnitIndex first = MarkedUnit(zone_, unit);
     if (first == kNoUnit || UnitOwner(Record(first)) != kSpanOwner ||
-        unit - first >= DescriptorOf(zone_, first).span_units +
+        unit - first >= UnitIndex{DescriptorOf(zone_, first).span_units} +
                             PlantedDefect(Defect::kSpanOneUnitLong)) {
       return false;
     }

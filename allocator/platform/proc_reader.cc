@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <initializer_list>
 
 #include "allocator/base/call_filter.h"
 #include "allocator/base/raw_print.h"
