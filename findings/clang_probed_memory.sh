@@ -7,8 +7,8 @@
 # block that nobody uses, and takes it for given. calloc, realloc of a null pointer, new
 # and its nothrow form are the same, and aligned_alloc is not. A test of what an
 # allocator does without memory tests nothing, and passes. -fno-builtin brings all calls
-# back, and -fno-builtin-malloc those of malloc and realloc. gcc leaves out only the new that
-# may throw.
+# back, and -fno-builtin-malloc those of malloc and realloc. gcc leaves out only the new
+# that may throw.
 #
 # Seen: answers for half of the address space, 1 is "there is memory", by malloc,
 # calloc, realloc, aligned_alloc, nothrow new and new: clang -O0 000000, -O1 111011,
