@@ -5,10 +5,10 @@
 #
 # A good guess: an allocator that tells valgrind of its blocks, by a client request,
 # tells all tools for heaps, as the requests are the core's and stand in valgrind.h.
-# Seen: massif knows VALGRIND_MALLOCLIKE_BLOCK and not VALGRIND_MEMPOOL_ALLOC. DHAT, the
-# tool that is to replace guesses about a heap, knows neither. memcheck knows both, but a
-# pool's blocks are only in its count of allocations, neither in use nor leaked. A
-# program with pools is small or large by the tool and the macro, without a warning.
+# Seen: massif knows VALGRIND_MALLOCLIKE_BLOCK and not VALGRIND_MEMPOOL_ALLOC. DHAT
+# knows neither. memcheck knows both, but a pool's blocks are only in its count of
+# allocations, neither in use nor leaked. A program with pools is small or large by the
+# tool and the macro, without a warning.
 #
 # Seen: thousands of bytes of 1,000 blocks of 1,000 bytes: by malloc memcheck (allocated,
 # in use at exit) 1000 1000, massif (peak) 1000, DHAT (total) 1000; by MALLOCLIKE_BLOCK
