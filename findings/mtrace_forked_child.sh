@@ -6,8 +6,8 @@
 # so a child is in no trace. Seen: a forked child writes into its parent's file, without
 # a mark. To the report its frees are those of the parent's blocks, which have the same
 # addresses. A server whose workers clean up at their end has no leaks, though the server
-# itself never frees. What remains are the lines that lay in the stream's buffer at the
-# fork. They are written by both, and so stand in the file twice.
+# itself never frees. The report has only the last blocks. Their lines lay in the stream's
+# buffer at the fork, and so both processes wrote them.
 #
 # Seen: blocks in the report "Memory not freed" of a program that never frees 100: alone
 # 100, with a forked child that frees its copies 10; allocations in the trace 100 and
