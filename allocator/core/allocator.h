@@ -7,10 +7,10 @@
 // Thread-safety: any thread, each with its own `self`.
 //
 // The path of a call (hot: allocator_hot.h; slow: allocator_slow.h):
-//   Allocate   class by table → magazine pop → mark Live
+//   TryAllocate   class by table → magazine pop → mark Live
 //     AllocateSlow   attach a heap · magazine refill (ThreadHeap) · slab from
 //                    ACE; a span or Huge block (LargeBlocks)
-//       Resolve      a guarded block gets its stack (GuardedBlocks) · what was
+//       Recover      a guarded block gets its stack (GuardedBlocks) · what was
 //                    refused is tried again after reclaiming, and becomes one
 //                    event (Recovery)
 //   Free       range and alignment by one comparison → header and unit record
@@ -206,7 +206,7 @@ class Allocator {
   // which need no stack frame. False: nothing was done; ask TryFreeRemote.
   HAK_ALWAYS_INLINE bool TryFree(Heap* heap, void* pointer, NotOwn& found,
                                  BlockKind kind = BlockKind::kMalloc);
-  // Sends a live block of another heap there, or frees a span. False: it was
+  // Takes a live block of another heap, or frees a span. False: it was
   // neither, or is to be looked at, and nothing was done; ask FreeOther.
   HAK_ALWAYS_INLINE bool TryFreeRemote(Heap* heap, void* pointer, NotOwn found,
                                        BlockKind kind = BlockKind::kMalloc);

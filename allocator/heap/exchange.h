@@ -6,7 +6,7 @@
 //
 // Invariants:
 //   EX1: a class's stack has count magazines, and idle is at most count.
-//   EX2: bytes() is what lies here, and Put aside at most what TryPut allows.
+//   EX2: bytes() is what lies here.
 //   EX3: every block here is Queued.
 #ifndef HAKMEM_ALLOCATOR_HEAP_EXCHANGE_H_
 #define HAKMEM_ALLOCATOR_HEAP_EXCHANGE_H_

@@ -1,5 +1,5 @@
-// HeapStore: blocks on their way between heaps. Included by thread_heap.h, and
-// by tests.
+// HeapStore: blocks on their way between heaps. Included by thread_heap_slow.h,
+// and by tests.
 //
 // Owns: nothing. Called by: ThreadHeap. Thread-safety: as heap_store.h says.
 //
