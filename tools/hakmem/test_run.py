@@ -334,8 +334,20 @@ class ExplainTest(unittest.TestCase):
     def test_an_empty_folder_is_no_good_news(self):
         for flags in ([], ["--json"], ["--follow"]):
             result = self.explain(*flags, str(self.trace.parent))
-            self.assertEqual((result.returncode, result.stdout), (1, ""))
-            self.assertIn("%s: there is no file in it" % self.trace.parent, result.stderr)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("%s cannot be read: there is no file in it" % self.trace.parent, result.stderr)
+            self.assertIn('"complete": false' if flags == ["--json"] else "Nothing could be read", result.stdout)
+
+    def test_an_empty_folder_keeps_nobody_from_the_others(self):
+        self.trace.write_text(self.line)
+        empty = self.trace.with_name("empty")
+        empty.mkdir()
+        result = self.explain(str(empty), str(self.trace))
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("there is no file in it", result.stderr)
+        self.assertIn("1 call failed in 1 process.", result.stdout)
+        result = self.explain("--follow", str(empty), "-", input=self.line)
+        self.assertEqual((result.returncode, result.stdout.count("server[1] malloc")), (1, 1))
 
     def test_a_full_standard_output_is_said(self):
         self.trace.write_text(self.line)
