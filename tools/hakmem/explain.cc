@@ -215,6 +215,7 @@ int Explain(const std::vector<std::string>& arguments) {
       explanation.Lack(argument, files.status().message());
     }
   }
+  paths = EachOnce(paths);
   if (absl::GetFlag(FLAGS_follow)) {
     explanation.Follow(paths);
   } else {

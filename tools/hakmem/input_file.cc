@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -19,6 +20,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "tools/hakmem/output.h"
+#include "tools/hakmem/words.h"
 
 namespace hakmem::tools {
 namespace {
@@ -120,6 +123,30 @@ absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& path) {
   if (files.empty()) return absl::NotFoundError("there is no file in it");
   std::sort(files.begin(), files.end());
   return files;
+}
+
+FileIdentity IdentityOf(const std::string& path) {
+  struct stat facts;
+  const int unknown = path == "-" ? ::fstat(STDIN_FILENO, &facts)
+                                  : ::stat(path.c_str(), &facts);
+  if (unknown != 0) return {0, 0, path};
+  return {facts.st_dev, facts.st_ino, ""};
+}
+
+std::vector<std::string> EachOnce(
+    const std::vector<std::string>& names,
+    FileIdentity (*identity)(const std::string& name)) {
+  std::vector<std::string> once;
+  std::set<FileIdentity> known;
+  for (const std::string& name : names) {
+    if (known.insert(identity(name)).second) {
+      once.push_back(name);
+    } else {
+      Complain(absl::StrCat(ForTerminal(name),
+                            " was there before, and counts once"));
+    }
+  }
+  return once;
 }
 
 }  // namespace hakmem::tools

@@ -349,6 +349,24 @@ class ExplainTest(unittest.TestCase):
         result = self.explain("--follow", str(empty), "-", input=self.line)
         self.assertEqual((result.returncode, result.stdout.count("server[1] malloc")), (1, 1))
 
+    def test_a_file_by_several_names_counts_once(self):
+        self.trace.write_text(self.line)
+        link = self.trace.with_name("zlatest")
+        link.symlink_to(self.trace.name)
+        for arguments in ([self.trace, self.trace], [self.trace, link], [link.parent], [self.trace, link.parent]):
+            result = self.explain(*map(str, arguments))
+            self.assertEqual(result.returncode, 0)
+            self.assertIn("1 call failed in 1 process.", result.stdout)
+            self.assertIn(" was there before, and counts once\n", result.stderr)
+        result = self.explain("--follow", "-", "-", input=self.line)
+        self.assertEqual(result.returncode, 0)
+        # Others of the same content are others.
+        link.unlink()
+        link.write_text(self.line)
+        result = self.explain(str(self.trace), str(link))
+        self.assertEqual(result.stderr, "")
+        self.assertIn("2 calls failed in 2 processes.", result.stdout)
+
     def test_a_full_standard_output_is_said(self):
         self.trace.write_text(self.line)
         for command in (["explain", str(self.trace)], ["explain", "--json", str(self.trace)],

@@ -217,7 +217,7 @@ int Trace(const std::vector<std::string>& arguments) {
     return WrongUsage(
         "--chrome, --pprof and --replay take one trace (hakmem help trace)");
   }
-  return Show(arguments);
+  return Show(EachOnce(arguments));
 }
 
 }  // namespace

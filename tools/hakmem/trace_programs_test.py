@@ -60,6 +60,10 @@ class TraceTest(unittest.TestCase):
             trace = file.read()
         piped = subprocess.run([HAKMEM, "trace", "-"], input=trace, capture_output=True, check=True)
         self.assertEqual(piped.stdout.decode(), two.stdout.replace(other, "standard input"))
+        # One that is named twice is shown once.
+        twice = text(self.path, other, self.path)
+        self.assertEqual((twice.returncode, twice.stdout), (0, both.stdout))
+        self.assertEqual(twice.stderr, "hakmem trace: %s was there before, and counts once\n" % self.path)
         # One that cannot be read keeps nobody from the others.
         done = text(other + ".none", other)
         self.assertEqual(done.returncode, 1)
