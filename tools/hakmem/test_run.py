@@ -3,6 +3,7 @@
 
 Usage: test_run.py HAKMEM LIBRARY OWN_MALLOC PAUSED_SLEEP
 """
+import ctypes
 import json
 import os
 import pathlib
@@ -17,6 +18,7 @@ import pauses
 
 HAKMEM, LIBRARY, OWN_MALLOC, PAUSED_SLEEP = map(os.path.abspath, sys.argv[1:5])
 PYTHON = "/usr/bin/python3"
+PR_SET_CHILD_SUBREAPER = 36
 # glibc's loader knows its own folder; the rest leads to the root.
 FOR_GLIBC = "/$LIB/../../../.."
 LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")
@@ -28,6 +30,34 @@ print("ready", flush=True)
 signal.sigwait([%d])
 print("got", flush=True)
 raise SystemExit(9)
+"""
+# Leaves one that has ended to the command. Then it hears from the command, which hears of that first.
+ORPHAN = """
+import contextlib, os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH])
+read, write = os.pipe()
+child = os.fork()
+if child == 0:
+    orphan = os.fork()
+    if orphan != 0:
+        os.write(write, b"%d" % orphan)
+    os._exit(0)
+os.waitpid(child, 0)
+orphan = int(os.read(read, 20))
+def ended():
+    try:
+        with open("/proc/%d/stat" % orphan) as file:
+            return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+while not ended():
+    os.sched_yield()
+# Behind what the kernel does at that end.
+with contextlib.suppress(ChildProcessError):
+    os.waitpid(-1, os.WNOHANG)
+os.kill(os.getppid(), signal.SIGWINCH)
+signal.sigwait([signal.SIGWINCH])
+print("is left" if os.path.exists("/proc/%d" % orphan) else "is gone")
 """
 TWICE = """
 #include <stdlib.h>
@@ -142,6 +172,12 @@ class RunTest(unittest.TestCase):
                 process.send_signal(number)
                 self.assertEqual(process.stdout.readline(), "got\n")
                 self.assertEqual(process.wait(), 9)
+
+    def test_orphans_are_collected(self):
+        # The kernel gives them to a container's first process, or to one that has asked for that.
+        result = self.command(["run", "--", PYTHON, "-c", ORPHAN],
+                              preexec_fn=lambda: ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1))
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "is gone\n", ""))
 
     def test_ignored_signals_stay_ignored(self):
         result = subprocess.run(["/bin/sh", "-c", "trap '' TERM; exec \"$@\"", "sh", HAKMEM, "run", "--", "/bin/sh",
