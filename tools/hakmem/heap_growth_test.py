@@ -93,6 +93,17 @@ class HeapGrowthTest(PlantedProcessTest):
                          [site["growth_bytes"] for site in self.growth("--diff", first, second)["sites"]])
         self.assertRegex(self.hakmem("heap", "--diff", first, second).stdout.split("\n")[0], r"^\+.* live, counted in .*, \+.* an hour: ")
 
+    def test_the_earlier_one_comes_first(self):
+        process, grow = self.growing()
+        first = self.folder / "first"
+        self.hakmem("heap", "--save=%s" % first, process.pid)
+        grow()
+        self.assertEqual(self.hakmem("heap", "--diff", first, process.pid).stderr, "")
+        done = self.hakmem("heap", "--json", "--diff", process.pid, first)
+        self.assertRegex(done.stderr, "^hakmem heap: by their times %d is later than %s: growth is shown as shrinkage"
+                         % (process.pid, first))
+        self.assertLess(json.loads(done.stdout)["seconds"], 0)
+
     def test_what_is_named_twice_counts_once(self):
         process, _ = self.growing()
         saved, link = self.folder / "saved", self.folder / "link"
