@@ -319,7 +319,11 @@ absl::StatusOr<HeapKinds> ReadHeapTotals(const ProcessImage& image) {
   if (tables->mean_bytes == 0) {
     return absl::FailedPreconditionError("it does not sample");
   }
-  return tables->totals.Rounded();
+  const HeapKinds totals = tables->totals.Rounded();
+  if (totals.allocated.samples == 0) {
+    return absl::FailedPreconditionError("it has no sample yet");
+  }
+  return totals;
 }
 
 }  // namespace hakmem::tools

@@ -239,7 +239,7 @@ absl::StatusOr<std::vector<std::uint64_t>> ServeAnswers::PidsFor(
   }
   if (!pids.empty()) return pids;
   return absl::NotFoundError(
-      "no process of that name runs on hakmem and samples");
+      "no process of that name runs on hakmem and has samples");
 }
 
 HttpAnswer ServeAnswers::Profile(const HttpRequest& request, HeapKind by,

@@ -274,7 +274,7 @@ pressed; once where there is no terminal. The columns, as far as they fit:
 
     RESIDENT  what the process has in memory
     LIVE      what the program holds: counted of processes that are named, else
-              as the heap profile estimates it
+              as the heap profile estimates it; - where that has no sample
     IN USE    slabs and large blocks, with the free room in them
     CACHED    what was freed, and is kept for the next calls
     GROWTH/S  of RESIDENT

@@ -43,7 +43,7 @@ struct TopRow {
   TopStart start;
   // Of one that is named; at first, and again when it costs little.
   std::optional<ResidentParts> parts;
-  // Estimated; none where the process does not sample.
+  // Estimated; none where the process has no samples.
   std::optional<std::uint64_t> live_bytes;
   // None the first time.
   std::optional<double> growth_bytes_per_second;  // of what is resident

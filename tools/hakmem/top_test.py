@@ -92,6 +92,17 @@ class TopTest(PlantedProcessTest):
             values = [process[key] or 0 for process in report["processes"]]
             self.assertEqual(values, sorted(values, reverse=True))
 
+    def test_without_a_sample_nothing_is_estimated(self):
+        process = super().start(PROGRAM, "hold", "nothing", library=LIBRARY, HAKMEM_PROFILE_BYTES="1G")
+        heap = subprocess.run([HAKMEM, "heap", str(process.pid)], capture_output=True, text=True)
+        found, = (each for each in json.loads(self.top("--json").stdout)["processes"] if each["pid"] == process.pid)
+        # RESIDENT, LIVE, IN USE
+        row = r"\n +%d \S+ +release +\S+ \S+ +- +\S+ \S+ " % process.pid
+        # One in 10,000 of such processes has a sample by chance.
+        nothing = " no samples: it allocated too little" in heap.stderr
+        self.assertEqual(found["live_bytes"] is None, nothing, heap)
+        self.assertEqual(bool(re.search(row, self.top("--once").stdout)), nothing)
+
     def executing_itself(self):
         """A process that goes on as a new one of the same program for each line of its input."""
         return self.start(sys.executable, "-c", """
