@@ -50,29 +50,33 @@ constexpr std::string_view kKeys =
     "failures";
 
 volatile std::sig_atomic_t g_stopped = 0;
+volatile std::sig_atomic_t g_suspended = 0;
 
 // The terminal while it is a screen: keys come one by one, and what was there
 // before comes back at the end.
 class Screen {
  public:
   Screen() {
-    ::tcgetattr(STDIN_FILENO, &before_);
-    termios raw = before_;
-    raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
-    ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-    PrintOut("\033[?1049h\033[?25l");
-    struct sigaction stop = {};
-    stop.sa_handler = [](int) { g_stopped = 1; };
+    Take();
+    struct sigaction action = {};
+    action.sa_handler = [](int) { g_stopped = 1; };
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-      ::sigaction(signal, &stop, nullptr);
+      ::sigaction(signal, &action, nullptr);
     }
+    action.sa_handler = [](int) { g_suspended = 1; };
+    ::sigaction(SIGTSTP, &action, nullptr);
   }
-  ~Screen() {
-    PrintOut("\033[?25h\033[?1049l");
-    ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
-  }
+  ~Screen() { GiveBack(); }
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
+
+  // Ctrl-Z: until the shell has it go on.
+  void Suspend() {
+    g_suspended = 0;
+    GiveBack();
+    ::raise(SIGSTOP);
+    Take();
+  }
 
   static winsize Size() {
     winsize size = {};
@@ -98,12 +102,27 @@ class Screen {
   static char Key(double seconds) {
     pollfd input = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
     char key = 0;
-    if (::poll(&input, 1, static_cast<int>(seconds * 1000)) <= 0) return 0;
+    if (::poll(&input, 1, static_cast<int>(seconds * 1000)) <= 0 ||
+        g_suspended != 0) {
+      return 0;
+    }
     // The end of the input, too, ends it.
     return ::read(STDIN_FILENO, &key, 1) == 1 ? key : 'q';
   }
 
  private:
+  void Take() {
+    ::tcgetattr(STDIN_FILENO, &before_);
+    termios raw = before_;
+    raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+    ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+    PrintOut("\033[?1049h\033[?25l");
+  }
+  void GiveBack() const {
+    PrintOut("\033[?25h\033[?1049l");
+    ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+  }
+
   static std::string_view Cut(std::string_view line, std::size_t columns) {
     if (line.size() <= columns) return line;
     // Not within a character.
@@ -205,8 +224,9 @@ absl::Status Once(Top& top, bool json) {
 
 // Until somebody ends it, or a process that was asked for has ended.
 absl::Status Live(Top& top) {
-  const Screen screen;
+  Screen screen;
   while (g_stopped == 0 && OutputError() == 0) {
+    if (g_suspended != 0) screen.Suspend();
     if (absl::Status status = top.Look(); !status.ok()) return status;
     const auto next = std::chrono::steady_clock::now() +
                       std::chrono::duration<double>(top.interval());

@@ -10,6 +10,7 @@ import pty
 import re
 import resource
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -203,6 +204,19 @@ if os.read(0, 1):
         self.read_until(terminal, r"\x1b\[\?25h\x1b\[\?1049l")
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
         self.assertIsNone(process.poll())
+
+    def test_a_stop_from_the_terminal(self):
+        self.start(PROGRAM, "hold", "leak")
+        pid, terminal = self.screen()
+        self.read_until(terminal, "q quit")
+        # Without a stop the q ends it.
+        os.write(terminal, b"\x1aq")
+        self.assertTrue(os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1]))
+        self.read_until(terminal, r"\x1b\[\?25h\x1b\[\?1049l$")
+        self.assertTrue(termios.tcgetattr(terminal)[3] & termios.ECHO)
+        os.kill(pid, signal.SIGCONT)
+        self.read_until(terminal, r"1049h(?s:.*)1049l$")
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
 
     def test_the_end_of_the_process_on_a_terminal(self):
         process = self.start(PROGRAM, "hold", "leak")
