@@ -254,10 +254,7 @@ int RunTop(const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) {
     std::uint64_t pid = 0;
     if (!absl::SimpleAtoi(argument, &pid)) {
-      return WrongUsage(absl::StrCat(ForTerminal(argument),
-                                     " is neither a process's number nor the "
-                                     "name of one on hakmem (hakmem help "
-                                     "top)"));
+      return NotDone(NobodyNamed(argument));
     }
     if (std::ranges::find(options.pids, pid) == options.pids.end()) {
       options.pids.push_back(pid);

@@ -149,7 +149,7 @@ if os.read(0, 1):
         self.assertIn("there is no process", self.top(2 ** 30, status=1).stderr)
         other = self.start(PROGRAM, "hold", "leak", library=None)
         self.assertIn("there is no hakmem in process", self.top(other.pid, status=1).stderr)
-        self.assertIn("nor the name of one on hakmem", self.top("no such program", status=2).stderr)
+        self.assertIn("nor the name of one on hakmem", self.top("no such program", status=1).stderr)
         self.assertIn("nothing to sort by", self.top("--sort=name", status=2).stderr)
         self.assertIn("--interval", self.top("--interval=0", status=2).stderr)
         if os.geteuid() == 0 and shutil.which("setpriv"):
