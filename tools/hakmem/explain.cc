@@ -82,6 +82,7 @@ class Explanation {
 
   void Follow(const std::vector<std::string>& paths) {
     live_ = true;
+    AllowManyFiles();
     const std::size_t first = session_.inputs().size();
     std::vector<std::unique_ptr<InputFile>> files;
     for (const std::string& path : paths) {

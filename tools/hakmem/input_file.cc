@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -106,6 +107,13 @@ absl::Status InputFile::ReadNew(const OnBytes& on_bytes) {
     }
     return absl::OkStatus();
   }
+}
+
+void AllowManyFiles() {
+  struct rlimit limit = {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& path) {

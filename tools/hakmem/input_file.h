@@ -46,6 +46,9 @@ class InputFile {
   bool ended_ = false;
 };
 
+// From then on this process may have as many files open as it could.
+void AllowManyFiles();
+
 // The files that `path` stands for: itself, or all files in a folder, sorted.
 absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& path);
 

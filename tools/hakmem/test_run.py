@@ -7,6 +7,7 @@ import ctypes
 import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import subprocess
@@ -33,7 +34,7 @@ raise SystemExit(9)
 """
 # Leaves one that has ended to the command. Then it hears from the command, which hears of that first.
 ORPHAN = """
-import contextlib, os, signal
+import contextlib, os, pathlib, signal
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH])
 read, write = os.pipe()
 child = os.fork()
@@ -43,21 +44,16 @@ if child == 0:
         os.write(write, b"%d" % orphan)
     os._exit(0)
 os.waitpid(child, 0)
-orphan = int(os.read(read, 20))
-def ended():
-    try:
-        with open("/proc/%d/stat" % orphan) as file:
-            return file.read().rsplit(")", 1)[1].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-while not ended():
-    os.sched_yield()
+stat = pathlib.Path("/proc/%d/stat" % int(os.read(read, 20)))
+with contextlib.suppress(OSError):
+    while ") Z " not in stat.read_text():
+        os.sched_yield()
 # Behind what the kernel does at that end.
 with contextlib.suppress(ChildProcessError):
     os.waitpid(-1, os.WNOHANG)
 os.kill(os.getppid(), signal.SIGWINCH)
 signal.sigwait([signal.SIGWINCH])
-print("is left" if os.path.exists("/proc/%d" % orphan) else "is gone")
+print("is left" if stat.exists() else "is gone")
 """
 TWICE = """
 #include <stdlib.h>
@@ -477,6 +473,20 @@ class ExplainTest(unittest.TestCase):
         rest, _ = process.communicate()
         self.assertEqual(process.returncode, 0)
         self.assertIn("2 calls failed", rest)
+
+    def test_more_files_than_descriptors_are_followed(self):
+        for number in range(12):
+            self.trace.with_name("%d.jsonl" % number).write_text(self.line)
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        looks = pauses.Pauses(PAUSED_SLEEP)
+        self.addCleanup(looks.close)
+        process = looks.start([HAKMEM, "explain", "--follow", str(self.trace.parent)], stdout=subprocess.PIPE,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (10, most)))
+        self.addCleanup(process.kill)
+        # It has looked at them all.
+        self.assertTrue(looks.wait())
+        process.kill()
+        self.assertEqual(process.communicate()[0].count("server[1] malloc(64)"), 12)
 
     def test_a_pipe_is_followed_to_its_end(self):
         result = self.explain("--follow", "-", input=self.line + "noise\n" + self.line)

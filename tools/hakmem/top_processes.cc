@@ -1,7 +1,5 @@
 #include "tools/hakmem/top_processes.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -27,6 +25,7 @@
 #include "absl/strings/strip.h"
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_profile.h"
+#include "tools/hakmem/input_file.h"
 #include "tools/hakmem/process_image.h"
 #include "tools/hakmem/process_statistics.h"
 #include "tools/hakmem/resident_parts.h"
@@ -156,10 +155,7 @@ void TopProcesses::CountParts(Known& known, TopRow& row) {
 
 TopProcesses::TopProcesses(std::vector<std::uint64_t> pids)
     : pids_(std::move(pids)) {
-  struct rlimit limit = {};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
+  AllowManyFiles();
 }
 
 absl::Status TopProcesses::LookAt(std::uint64_t pid,
