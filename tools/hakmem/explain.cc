@@ -27,7 +27,8 @@
 ABSL_FLAG(bool, follow, false,
           "Goes on reading as the files grow, prints each failure when it "
           "comes and each new cause with its advice, and the whole report at "
-          "the end: on Ctrl-C, or when all inputs are pipes that have ended.");
+          "the end: on Ctrl-C, or when all inputs are pipes that have ended. "
+          "Of a folder it reads the files that are there at the start.");
 ABSL_FLAG(bool, json, false,
           "Prints the report as one JSON object instead of text.");
 ABSL_FLAG(std::string, html, "",
