@@ -319,11 +319,7 @@ absl::StatusOr<HeapKinds> ReadHeapTotals(const ProcessImage& image) {
   if (tables->mean_bytes == 0) {
     return absl::FailedPreconditionError("it does not sample");
   }
-  const HeapKinds totals = tables->totals.Rounded();
-  if (totals.allocated.samples == 0) {
-    return absl::FailedPreconditionError("it has no sample yet");
-  }
-  return totals;
+  return tables->totals.Rounded();
 }
 
 }  // namespace hakmem::tools

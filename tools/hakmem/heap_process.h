@@ -19,7 +19,7 @@ bool IsProcessOrCore(const std::string& name);
 // The error is a sentence.
 absl::StatusOr<HeapProfiles> ReadHeapOfProcess(const std::string& name,
                                                HeapModules& modules);
-// Its totals alone; an error where it does not sample, or has no sample yet.
+// Its totals alone; an error where it does not sample.
 absl::StatusOr<HeapKinds> ReadHeapTotals(const ProcessImage& image);
 
 }  // namespace hakmem::tools

@@ -232,14 +232,14 @@ absl::StatusOr<std::vector<std::uint64_t>> ServeAnswers::PidsFor(
   }
   std::vector<std::uint64_t> pids;
   for (const TopRow& row : fleet_.Look().rows) {
-    if (row.now.program == program && row.live_bytes &&
+    if (row.now.program == program && row.is_sampled &&
         pids.size() < kMostOfOneName) {
       pids.push_back(row.now.pid);
     }
   }
   if (!pids.empty()) return pids;
   return absl::NotFoundError(
-      "no process of that name runs on hakmem and has samples");
+      "no process of that name runs on hakmem and samples");
 }
 
 HttpAnswer ServeAnswers::Profile(const HttpRequest& request, HeapKind by,

@@ -195,7 +195,10 @@ absl::Status TopProcesses::LookAt(std::uint64_t pid,
   row.now = *std::move(now);
   if (!pids_.empty()) CountParts(known, row);
   const absl::StatusOr<HeapKinds> heap = ReadHeapTotals(*known.image);
-  if (heap.ok()) row.live_bytes = heap->live.bytes;
+  row.is_sampled = heap.ok();
+  if (heap.ok() && heap->allocated.samples != 0) {
+    row.live_bytes = heap->live.bytes;
+  }
   const Clock::time_point time = Clock::now();
   if (known.last_time) {
     AddRates(known.last,
