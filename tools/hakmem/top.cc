@@ -57,24 +57,25 @@ volatile std::sig_atomic_t g_suspended = 0;
 class Screen {
  public:
   Screen() {
-    Take();
     struct sigaction action = {};
+    ::sigaction(SIGTSTP, nullptr, &action);
+    may_stop_ = action.sa_handler != SIG_IGN;
+    Take();
+    action = {};
     action.sa_handler = [](int) { g_stopped = 1; };
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
       ::sigaction(signal, &action, nullptr);
     }
-    action.sa_handler = [](int) { g_suspended = 1; };
-    ::sigaction(SIGTSTP, &action, nullptr);
   }
   ~Screen() { GiveBack(); }
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  // Ctrl-Z: until the shell has it go on.
+  // Ctrl-Z: until the shell has it go on. Without such a shell nothing stops.
   void Suspend() {
     g_suspended = 0;
     GiveBack();
-    ::raise(SIGSTOP);
+    ::raise(SIGTSTP);
     Take();
   }
 
@@ -117,6 +118,11 @@ class Screen {
     raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
     ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
     PrintOut("\033[?1049h\033[?25l");
+    struct sigaction stop = {};
+    stop.sa_handler = [](int) { g_suspended = 1; };
+    // The next one stops the process.
+    stop.sa_flags = SA_RESETHAND;
+    if (may_stop_) ::sigaction(SIGTSTP, &stop, nullptr);
   }
   void GiveBack() const {
     PrintOut("\033[?25h\033[?1049l");
@@ -131,6 +137,7 @@ class Screen {
   }
 
   termios before_ = {};
+  bool may_stop_ = false;
 };
 
 // Where the memory of processes comes from.

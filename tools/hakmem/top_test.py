@@ -10,7 +10,6 @@ import pty
 import re
 import resource
 import shutil
-import signal
 import struct
 import subprocess
 import sys
@@ -22,6 +21,22 @@ from planted_process import PlantedProcessTest
 
 LIBRARY, HAKMEM, PROGRAM, PAUSED_SLEEP = (os.path.abspath(path) for path in sys.argv[1:5])
 MIB = 1 << 20
+# Has the command go on when it has stopped, as a shell does for who asks.
+SHELL = """
+import os, signal, sys, termios
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+pid = os.fork()
+if pid == 0:
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpid())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+    os.execv(sys.argv[1], sys.argv[1:])
+if os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1]):
+    print("stopped with", "an echo" if termios.tcgetattr(0)[3] & termios.ECHO else "none", flush=True)
+    os.kill(pid, signal.SIGCONT)
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+sys.exit(3)
+"""
 
 
 class TopTest(PlantedProcessTest):
@@ -174,12 +189,13 @@ if os.read(0, 1):
             self.assertLessEqual(max(len(line) for line in lines[head:head + 2]), width)
             self.assertEqual(any(line.startswith("WHERE IT IS") for line in lines), width >= 40)
 
-    def screen(self, *arguments, width=80):
+    def screen(self, *arguments, width=80, before=()):
         """The command on a terminal of its own."""
         pid, terminal = pty.fork()
         if pid == 0:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
-            os.execv(HAKMEM, [HAKMEM, "top", "--interval=0.1", *map(str, arguments)])
+            command = [*before, HAKMEM, "top", "--interval=0.1", *map(str, arguments)]
+            os.execv(command[0], command)
         self.addCleanup(os.close, terminal)
         return pid, terminal
 
@@ -206,17 +222,20 @@ if os.read(0, 1):
         self.assertIsNone(process.poll())
 
     def test_a_stop_from_the_terminal(self):
-        self.start(PROGRAM, "hold", "leak")
-        pid, terminal = self.screen()
+        pid, terminal = self.screen(before=[sys.executable, "-c", SHELL])
         self.read_until(terminal, "q quit")
         # Without a stop the q ends it.
         os.write(terminal, b"\x1aq")
-        self.assertTrue(os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1]))
-        self.read_until(terminal, r"\x1b\[\?25h\x1b\[\?1049l$")
-        self.assertTrue(termios.tcgetattr(terminal)[3] & termios.ECHO)
-        os.kill(pid, signal.SIGCONT)
-        self.read_until(terminal, r"1049h(?s:.*)1049l$")
+        self.read_until(terminal, r"\x1b\[\?25h\x1b\[\?1049lstopped with an echo\r\n(?s:.*)1049h(?s:.*)1049l$")
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
+
+    def test_nothing_stops_that_nobody_could_have_go_on(self):
+        for before in ([], ["/bin/sh", "-c", 'trap "" TSTP; exec "$@"', "sh"]):
+            pid, terminal = self.screen(before=before)
+            self.read_until(terminal, "q quit")
+            os.write(terminal, b"\x1aq")
+            self.read_until(terminal, "1049l$")
+            self.assertEqual(os.waitpid(pid, os.WUNTRACED)[1], 0)
 
     def test_the_end_of_the_process_on_a_terminal(self):
         process = self.start(PROGRAM, "hold", "leak")
