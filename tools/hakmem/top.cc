@@ -108,7 +108,11 @@ class Screen {
       return 0;
     }
     // The end of the input, too, ends it.
-    return ::read(STDIN_FILENO, &key, 1) == 1 ? key : 'q';
+    if (::read(STDIN_FILENO, &key, 1) != 1) return 'q';
+    // What an arrow or End sends behind an escape are no keys.
+    char rest[16];
+    const bool is_long = key == '\033' && ::poll(&input, 1, 0) > 0;
+    return is_long && ::read(STDIN_FILENO, rest, sizeof(rest)) < 0 ? 'q' : key;
   }
 
  private:

@@ -221,6 +221,17 @@ if os.read(0, 1):
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
         self.assertIsNone(process.poll())
 
+    def test_keys_without_a_letter(self):
+        pid, terminal = self.screen("--interval=3600")
+        self.read_until(terminal, "q quit")
+        # It draws for each key. That of End has an F at its end.
+        os.write(terminal, b"\x1b[F")
+        text = self.read_until(terminal, "q quit")
+        os.write(terminal, b"q")
+        text += self.read_until(terminal, "1049l$")
+        self.assertNotIn("sorted by failures", text)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+
     def test_a_stop_from_the_terminal(self):
         pid, terminal = self.screen(before=[sys.executable, "-c", SHELL])
         self.read_until(terminal, "q quit")
