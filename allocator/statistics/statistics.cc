@@ -113,9 +113,7 @@ constexpr ClassField kClassFields[] = {
      }},
 };
 
-// What labels have of a program's name: the kernel's names are shorter. Each
-// byte takes five at most.
-constexpr std::size_t kMaxMetricsProgramBytes = 32;
+// Each byte of a name takes five at most.
 constexpr std::size_t kMaxLabelsBytes = 5 * kMaxMetricsProgramBytes + 64;
 // The most that a program's name may take of the line.
 constexpr std::size_t kMaxProgramBytes = 360;

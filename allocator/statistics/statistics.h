@@ -98,6 +98,9 @@ void PrintStatisticsJson(const Statistics& statistics, ClassList classes,
 void PrintStatisticsText(const Statistics& statistics, ClassList classes,
                          const LineSink& sink);
 
+// What labels have of a program's name: the kernel's names are shorter.
+inline constexpr std::size_t kMaxMetricsProgramBytes = 32;
+
 // As OpenMetrics, all of it, with its end. Each sample is labelled with the
 // process.
 struct MetricsProcess {

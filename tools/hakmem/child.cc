@@ -112,13 +112,15 @@ constexpr absl::Duration kFirstLook = absl::Milliseconds(10);
 constexpr absl::Duration kNextLook = absl::Seconds(1);
 
 // Whether the child has ended, and then how. If it was stopped, this process
-// stops too, so that the shell sees it.
+// stops too, so that the shell sees it. A container's first process gets the
+// orphans of all others: none of them stays.
 bool Collect(pid_t child, ChildEnd& end) {
   int status = 0;
   while (true) {
-    const pid_t changed = ::waitpid(child, &status, WNOHANG | WUNTRACED);
+    const pid_t changed = ::waitpid(-1, &status, WNOHANG | WUNTRACED);
     if (changed < 0 && errno == EINTR) continue;
-    if (changed != child) return false;
+    if (changed <= 0) return false;
+    if (changed != child) continue;
     if (WIFEXITED(status)) {
       end.exit_status = WEXITSTATUS(status);
       return true;

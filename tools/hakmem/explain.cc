@@ -27,7 +27,8 @@
 ABSL_FLAG(bool, follow, false,
           "Goes on reading as the files grow, prints each failure when it "
           "comes and each new cause with its advice, and the whole report at "
-          "the end: on Ctrl-C, or when all inputs are pipes that have ended.");
+          "the end: on Ctrl-C, or when all inputs are pipes that have ended. "
+          "Of a folder it reads the files that are there at the start.");
 ABSL_FLAG(bool, json, false,
           "Prints the report as one JSON object instead of text.");
 ABSL_FLAG(std::string, html, "",
@@ -60,6 +61,12 @@ class Explanation {
         symbols_(
             {absl::GetFlag(FLAGS_symbolizer), absl::GetFlag(FLAGS_symbols)}) {}
 
+  // An input of which nothing is known but why.
+  void Lack(const std::string& path, std::string_view why) {
+    session_.Fail(session_.AddInput(path),
+                  absl::StrCat("cannot be read: ", why));
+  }
+
   void Read(const std::vector<std::string>& paths) {
     paths_ = paths;
     for (const std::string& path : paths) {
@@ -76,6 +83,8 @@ class Explanation {
 
   void Follow(const std::vector<std::string>& paths) {
     live_ = true;
+    AllowManyFiles();
+    const std::size_t first = session_.inputs().size();
     std::vector<std::unique_ptr<InputFile>> files;
     for (const std::string& path : paths) {
       files.push_back(std::make_unique<InputFile>(path));
@@ -86,14 +95,17 @@ class Explanation {
     while (more && OutputError() == 0) {
       more = false;
       for (std::size_t i = 0; i < files.size(); ++i) {
-        const absl::Status status = files[i]->ReadNew(
-            [this, i](std::string_view bytes) { session_.Add(i, bytes); });
-        if (!status.ok()) session_.Fail(i, std::string(status.message()));
+        const std::size_t input = first + i;
+        const absl::Status status =
+            files[i]->ReadNew([this, input](std::string_view bytes) {
+              session_.Add(input, bytes);
+            });
+        if (!status.ok()) session_.Fail(input, std::string(status.message()));
         if (status.ok() && !files[i]->ended()) more = true;
       }
       if (more && signals.ComeWithin(kPoll)) break;
     }
-    for (std::size_t i = 0; i < files.size(); ++i) session_.Finish(i);
+    for (std::size_t i = 0; i < files.size(); ++i) session_.Finish(first + i);
     PrintOut("\n");
   }
 
@@ -195,16 +207,17 @@ int Explain(const std::vector<std::string>& arguments) {
     return WrongUsage(
         "--follow writes for people; --json needs the end of the trace");
   }
+  Explanation explanation;
   std::vector<std::string> paths;
   for (const std::string& argument : arguments) {
     const absl::StatusOr<std::vector<std::string>> files = FilesOf(argument);
-    if (!files.ok()) {
-      return NotDone(
-          absl::StrCat(ForTerminal(argument), ": ", files.status().message()));
+    if (files.ok()) {
+      paths.insert(paths.end(), files->begin(), files->end());
+    } else {
+      explanation.Lack(argument, files.status().message());
     }
-    paths.insert(paths.end(), files->begin(), files->end());
   }
-  Explanation explanation;
+  paths = EachOnce(paths);
   if (absl::GetFlag(FLAGS_follow)) {
     explanation.Follow(paths);
   } else {

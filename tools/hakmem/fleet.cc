@@ -89,7 +89,7 @@ std::string FleetAsPage(const FleetView& view, const std::string& host,
                                 "cached", "growth", "failures", "=profile"});
   for (const TopRow& row : view.rows) {
     const Statistics& statistics = row.now.statistics;
-    table.Row({row.live_bytes ? Link("heap", row.now.pid, row.now.program)
+    table.Row({row.is_sampled ? Link("heap", row.now.pid, row.now.program)
                               : ForHtml(row.now.program),
                absl::StrCat(row.now.pid), ForHtml(PlaceOf(row.start.origin)),
                Whole(Bytes(row.resident_bytes())),
@@ -98,7 +98,7 @@ std::string FleetAsPage(const FleetView& view, const std::string& host,
                Whole(absl::StrCat(SignedBytes(GrowthBytes(row)), " in ",
                                   Since(row.start.time, now))),
                absl::StrCat(statistics.failures),
-               row.live_bytes ? Link("debug/pprof/heap", row.now.pid, "pprof")
+               row.is_sampled ? Link("debug/pprof/heap", row.now.pid, "pprof")
                               : "-"});
   }
   std::string html =

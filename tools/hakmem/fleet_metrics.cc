@@ -115,14 +115,16 @@ void AddProcess(const TopRow& row, Families& families) {
       Labels({{"cgroup", row.start.origin.cgroup},
               {"container_id", row.start.origin.container_id},
               {"unit", row.start.origin.unit}});
+  // The same in all samples.
+  const std::string program = now.program.substr(0, kMaxMetricsProgramBytes);
   std::string text;
   PrintStatisticsOpenMetrics(statistics,
                              {.id = now.pid,
-                              .program = now.program,
+                              .program = program,
                               .resident_bytes = row.resident_bytes()},
                              AppendTo(text));
   const std::string who =
-      absl::StrCat("pid=\"", now.pid, "\"", Labels({{"program", now.program}}));
+      absl::StrCat("pid=\"", now.pid, "\"", Labels({{"program", program}}));
   families.Add(text, who, labels);
   const std::string all = who + labels;
   if (row.live_bytes) {

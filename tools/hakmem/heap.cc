@@ -18,6 +18,7 @@
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/heap_report.h"
+#include "tools/hakmem/input_file.h"
 #include "tools/hakmem/output.h"
 #include "tools/hakmem/process_blocks.h"
 #include "tools/hakmem/process_image.h"
@@ -220,12 +221,15 @@ absl::StatusOr<std::vector<std::string>> Processes(
     return EachOneProcess(arguments);
   }
   absl::StatusOr<std::vector<std::string>> all = ProcessesNamed(arguments);
-  if (all.ok() && all->size() > arguments.size()) {
+  if (!all.ok()) return all;
+  if (all->size() > arguments.size()) {
     Complain(absl::StrCat(
         "shows all processes of that name: ", absl::StrJoin(*all, ", "),
         "; name one by its number to see it alone"));
   }
-  return all;
+  return EachOnce(*all, [](const std::string& name) {
+    return IsProcess(name) ? FileIdentity(0, 0, name) : IdentityOf(name);
+  });
 }
 
 }  // namespace

@@ -107,7 +107,8 @@ double SecondsBetween(const HeapDiff& diff) {
       std::ranges::min(diff.before.last, {}, &HeapProfile::time_ns).time_ns;
   const std::uint64_t to =
       std::ranges::max(diff.after.last, {}, &HeapProfile::time_ns).time_ns;
-  return from == 0 || to <= from ? 0 : static_cast<double>(to - from) / 1e9;
+  if (from == 0 || to == 0) return 0;
+  return static_cast<double>(static_cast<std::int64_t>(to - from)) / 1e9;
 }
 
 std::vector<HeapGrowth> GrowthBySite(const HeapDiff& diff) {

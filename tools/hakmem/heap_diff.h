@@ -54,8 +54,8 @@ std::vector<HeapGrowth> GrowthByFunction(const HeapDiff& diff,
 // Of all sites, and what was lost.
 HeapGrowth TotalGrowth(const HeapDiff& diff);
 
-// From the first profile to the last, of all processes; 0: one does not tell
-// its time.
+// From the first profile to the last, of all processes; below 0: all of the
+// second file are earlier; 0: one does not tell its time.
 double SecondsBetween(const HeapDiff& diff);
 
 // Sentences about what the comparison leaves out.

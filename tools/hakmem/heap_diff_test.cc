@@ -189,6 +189,12 @@ TEST_F(HeapDiffTest, TheTimesTellHowFastItGrows) {
   EXPECT_EQ(SecondsBetween(diff()), 60);
   EXPECT_THAT(HeapDiffAsText(diff(), 5),
               StartsWith("+40 bytes ±22 bytes live in 1m, +2.3 KiB an hour: "));
+  // The other way round nothing is told that would be wrong.
+  Read(Sampled(7, 100, 100, R"(,"time_ns":65000000000)"),
+       Sampled(7, 110, 110, R"(,"time_ns":5000000000)"));
+  EXPECT_EQ(SecondsBetween(diff()), -60);
+  EXPECT_THAT(HeapDiffAsText(diff(), 5),
+              StartsWith("+40 bytes ±22 bytes live: "));
   // Of several processes, of all that time.
   Read(Sampled(7, 100, 100, R"(,"time_ns":5000000000)") +
            Sampled(8, 100, 100, R"(,"time_ns":65000000000)"),

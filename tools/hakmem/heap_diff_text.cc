@@ -28,7 +28,7 @@ std::string Around(const HeapGrowth& growth) {
 // " in 10m, +48.0 MiB an hour"; "" where it is not known.
 std::string Rate(const HeapDiff& diff, std::int64_t bytes) {
   const double seconds = SecondsBetween(diff);
-  if (seconds == 0) return "";
+  if (seconds <= 0) return "";
   const absl::Duration duration = absl::Seconds(seconds);
   return absl::StrCat(
       " in ",

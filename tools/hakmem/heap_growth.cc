@@ -6,12 +6,14 @@
 
 #include "absl/flags/flag.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "tools/hakmem/commands.h"
 #include "tools/hakmem/end_signals.h"
 #include "tools/hakmem/heap_diff.h"
 #include "tools/hakmem/heap_input.h"
 #include "tools/hakmem/heap_report.h"
 #include "tools/hakmem/output.h"
+#include "tools/hakmem/words.h"
 
 namespace hakmem::tools {
 namespace {
@@ -36,6 +38,12 @@ bool Print(Side before, Side after, const HeapModules& modules, HeapKind by,
                          .after = after.profiles,
                          .symbols = symbols,
                          .by = by};
+  if (SecondsBetween(diff) < 0) {
+    Complain(absl::StrCat("by their times ", ForTerminal(before.name),
+                          " is later than ", ForTerminal(after.name),
+                          ": growth is shown as shrinkage. The earlier one "
+                          "comes first"));
+  }
   PrintOut(absl::GetFlag(FLAGS_json)
                ? HeapDiffAsJson(diff)
                : HeapDiffAsText(diff, absl::GetFlag(FLAGS_top).value_or(

@@ -93,6 +93,28 @@ class HeapGrowthTest(PlantedProcessTest):
                          [site["growth_bytes"] for site in self.growth("--diff", first, second)["sites"]])
         self.assertRegex(self.hakmem("heap", "--diff", first, second).stdout.split("\n")[0], r"^\+.* live, counted in .*, \+.* an hour: ")
 
+    def test_the_earlier_one_comes_first(self):
+        process, grow = self.growing()
+        first = self.folder / "first"
+        self.hakmem("heap", "--save=%s" % first, process.pid)
+        grow()
+        self.assertEqual(self.hakmem("heap", "--diff", first, process.pid).stderr, "")
+        done = self.hakmem("heap", "--json", "--diff", process.pid, first)
+        self.assertRegex(done.stderr, "^hakmem heap: by their times %d is later than %s: growth is shown as shrinkage"
+                         % (process.pid, first))
+        self.assertLess(json.loads(done.stdout)["seconds"], 0)
+
+    def test_what_is_named_twice_counts_once(self):
+        process, _ = self.growing()
+        saved, link = self.folder / "saved", self.folder / "link"
+        self.hakmem("heap", "--save=%s" % saved, process.pid)
+        link.symlink_to(saved)
+        for names in ((process.pid, process.pid), (saved, saved), (saved, link)):
+            done = self.hakmem("heap", "--json", *names)
+            self.assertEqual(len(json.loads(done.stdout)["profiles"]), 1)
+            self.assertIn("%s was there before, and counts once\n" % names[1], done.stderr)
+        self.assertEqual(len(self.growth(process.pid, saved)["profiles"]), 2)
+
     def test_growth_from_now_on(self):
         process, grow = self.growing()
         for end in (lambda command, pauses: pauses.go(),

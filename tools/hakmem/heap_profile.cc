@@ -23,6 +23,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kSchema = "hakmem-heap-profile";
+constexpr std::string_view kBeginning = R"({"schema":"hakmem-heap-profile")";
 constexpr std::uint64_t kVersion = 1;
 
 // These throw where there is none, or it is of another type.
@@ -92,6 +93,13 @@ class Reader {
   explicit Reader(HeapModules& modules) : modules_(modules) {}
 
   absl::Status Line(std::string_view text) {
+    // Before it may stand half a line, of another program or of a process that
+    // was killed meanwhile.
+    if (const std::size_t at = text.rfind(kBeginning);
+        at != std::string_view::npos && at > 0) {
+      if (profile_.has_value()) ++profile_->unreadable_lines;
+      text.remove_prefix(at);
+    }
     if (text.empty() || text.front() != '{') return absl::OkStatus();
     const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
     const auto schema = json.find("schema");

@@ -150,6 +150,21 @@ TEST_F(HeapReportTest, ACutProfileIsShownAndSaidToBeCut) {
   EXPECT_THAT(Text(), HasSubstr("damaged"));
 }
 
+TEST_F(HeapReportTest, AProfileMayBeginBehindHalfALine) {
+  Read(absl::StrCat("ready> ", Whole()));
+  EXPECT_TRUE(profile().whole);
+  // Of a process that was killed while it wrote to the same file.
+  const std::string cut = Whole().substr(0, Whole().rfind("\"kind\":\"end\""));
+  Read(absl::StrCat(cut, Start(8), kModule, Site(1, 1, 2, {"0x12300"}),
+                    End(1, 1, 1, 2)));
+  ASSERT_THAT(profiles_.last, SizeIs(2));
+  EXPECT_EQ(profile().pid, 7u);
+  EXPECT_FALSE(profile().whole);
+  EXPECT_THAT(profile().sites, SizeIs(2));
+  EXPECT_EQ(profiles_.last[1].pid, 8u);
+  EXPECT_TRUE(profiles_.last[1].whole);
+}
+
 TEST_F(HeapReportTest, DamagedLinesAreCounted) {
   for (const std::string_view line :
        {R"({"kind":"site","stack":[]})", R"({"kind":"module","path":5})",

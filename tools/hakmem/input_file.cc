@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -19,6 +21,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "tools/hakmem/output.h"
+#include "tools/hakmem/words.h"
 
 namespace hakmem::tools {
 namespace {
@@ -105,6 +109,13 @@ absl::Status InputFile::ReadNew(const OnBytes& on_bytes) {
   }
 }
 
+void AllowManyFiles() {
+  struct rlimit limit = {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& path) {
   std::error_code error;
   if (path == "-" || !std::filesystem::is_directory(path, error)) {
@@ -120,6 +131,30 @@ absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& path) {
   if (files.empty()) return absl::NotFoundError("there is no file in it");
   std::sort(files.begin(), files.end());
   return files;
+}
+
+FileIdentity IdentityOf(const std::string& path) {
+  struct stat facts;
+  const int unknown = path == "-" ? ::fstat(STDIN_FILENO, &facts)
+                                  : ::stat(path.c_str(), &facts);
+  if (unknown != 0) return {0, 0, path};
+  return {facts.st_dev, facts.st_ino, ""};
+}
+
+std::vector<std::string> EachOnce(
+    const std::vector<std::string>& names,
+    FileIdentity (*identity)(const std::string& name)) {
+  std::vector<std::string> once;
+  std::set<FileIdentity> known;
+  for (const std::string& name : names) {
+    if (known.insert(identity(name)).second) {
+      once.push_back(name);
+    } else {
+      Complain(absl::StrCat(ForTerminal(name),
+                            " was there before, and counts once"));
+    }
+  }
+  return once;
 }
 
 }  // namespace hakmem::tools

@@ -4,9 +4,11 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -44,8 +46,20 @@ class InputFile {
   bool ended_ = false;
 };
 
+// From then on this process may have as many files open as it could.
+void AllowManyFiles();
+
 // The files that `path` stands for: itself, or all files in a folder, sorted.
 absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& path);
+
+// The same for all names of a file; a name that no file has is its own.
+using FileIdentity = std::tuple<std::uint64_t, std::uint64_t, std::string>;
+FileIdentity IdentityOf(const std::string& path);
+
+// The names without those of what has come before, which are complained of.
+std::vector<std::string> EachOnce(
+    const std::vector<std::string>& names,
+    FileIdentity (*identity)(const std::string& name) = IdentityOf);
 
 }  // namespace hakmem::tools
 

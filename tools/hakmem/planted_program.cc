@@ -1,9 +1,9 @@
 // A program that holds memory in known places: planted_program leak | peak |
-// mixed | holes | again | step | growth FIRST_PROFILE. With "hold" before these
-// it says when it is ready, and waits for the end of its input; with "churn" it
-// allocates meanwhile, and with "survive" its first thread has ended before.
-// Each byte of the input of "step" has it grow, of which it says so; an x has
-// it begin anew, in the same process.
+// mixed | holes | again | step | nothing | growth FIRST_PROFILE. With "hold"
+// before these it says when it is ready, and waits for the end of its input;
+// with "churn" it allocates meanwhile, and with "survive" its first thread has
+// ended before. Each byte of the input of "step" has it grow, of which it says
+// so; an x has it begin anew, in the same process.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -258,7 +258,7 @@ int Run(int argc, char** argv) {
     Peak();
   } else if (mode == "growth" && argc > 2) {
     return Grow(argv[2]) ? 0 : 1;
-  } else {
+  } else if (mode != "nothing") {
     return 2;
   }
   return 0;

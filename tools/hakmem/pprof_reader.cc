@@ -132,6 +132,11 @@ class Reader {
     }
     for (const auto& [id, mapping] : mappings_) AddModule(id, mapping);
     for (const std::string_view sample : samples_) AddSample(sample);
+    if (has_negatives_) {
+      return absl::InvalidArgumentError(
+          "is the difference of two profiles, with numbers below 0: go tool "
+          "pprof shows it");
+    }
     HeapProfiles profiles;
     for (auto& [pid, profile] : profiles_) {
       profile.KeepLiveBelowPeak();
@@ -241,6 +246,8 @@ class Reader {
       const Message label(fields.bytes());
       if (String(label.numbers[1]) == "pid") pid = label.numbers[3];
     }
+    has_negatives_ |= std::ranges::any_of(
+        values, [](std::uint64_t value) { return value >> 63 != 0; });
     for (const std::uint64_t id : locations) AddFrame(id, site);
     site.figures = {.live = FiguresOf(values, live_),
                     .peak = FiguresOf(values, peak_),
@@ -318,6 +325,7 @@ class Reader {
   Values live_;
   Values peak_;
   Values allocated_;
+  bool has_negatives_ = false;
   std::map<std::uint64_t, HeapMapping> modules_of_;
   std::map<std::uint64_t, HeapProfile> profiles_;  // by process
   std::string program_;

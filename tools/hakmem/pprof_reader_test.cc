@@ -4,6 +4,7 @@
 
 #include <zlib.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,8 @@ std::string Zipped(std::string bytes) {
 }
 
 // As Go's runtime writes them.
-std::string GoProfile(const std::string& type = "inuse") {
+std::string GoProfile(const std::string& type = "inuse",
+                      std::int64_t bytes = 100 * kMean) {
   PprofProfile profile;
   profile.AddSampleType(type + "_objects", "count");
   profile.AddSampleType(type + "_space", "bytes");
@@ -56,7 +58,7 @@ std::string GoProfile(const std::string& type = "inuse") {
       {profile.Location(mapping, 0x400123,
                         {{"inlined", "a.go:3"}, {"main.grow", "a.go:9"}}),
        profile.LocationNamed("runtime.main")},
-      {100, 100 * kMean});
+      {100, static_cast<std::uint64_t>(bytes)});
   return profile.Finish();
 }
 
@@ -137,6 +139,9 @@ TEST(PprofReaderTest, WhatIsNoneIsSaid) {
   HeapModules modules;
   EXPECT_THAT(Read(GoProfile("cpu"), modules).status().message(),
               HasSubstr("not of a heap"));
+  // What a server makes of two of its profiles.
+  EXPECT_THAT(Read(GoProfile("inuse", -4096), modules).status().message(),
+              HasSubstr("difference of two profiles"));
   EXPECT_FALSE(IsPprof(""));
   EXPECT_FALSE(IsPprof("\n\n{\"schema\":1}"));
   EXPECT_FALSE(IsPprof(kLines));

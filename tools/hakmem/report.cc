@@ -155,7 +155,8 @@ std::string Headline(const Analysis& analysis) {
 
 bool IsComplete(const Report& report) {
   return report.analysis.dropped() == 0 &&
-         std::ranges::all_of(report.inputs, &Input::complete);
+         (report.of_process ||
+          std::ranges::all_of(report.inputs, &Input::complete));
 }
 
 std::string Headline(const Report& report) {

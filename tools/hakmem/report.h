@@ -51,7 +51,8 @@ std::string Headline(const Analysis& analysis);
 // The same, where what could not be read may hold more.
 std::string Headline(const Report& report);
 
-// Whether every input is complete, and no failure was left out of it.
+// Whether every input is complete, and no failure was left out of it. A process
+// of which no call has failed has no records.
 bool IsComplete(const Report& report);
 
 // "redis-server (process 123, release)".

@@ -171,7 +171,9 @@ TEST(PeaksTest, TheGreatestIsFound) {
       // A second hakmem of the process, preloaded behind the first.
       "{\"pid\":7,\"program\":\"d\",\"peak_mapped_bytes\":0,\"routes\":"
       "{\"tiny\":{\"allocations\":0,\"bytes\":0}}}\n"
-      "{\"pid\":9,\"program\":\"f\",\"peak_mapped_bytes\":0,\"routes\":{},"
+      // Behind what a process wrote that was killed meanwhile.
+      "{\"pid\":4,\"prog{\"pid\":9,\"program\":\"f\","
+      "\"peak_mapped_bytes\":0,\"routes\":{},"
       "\"failures\":1}\n",
       peaks);
   EXPECT_THAT(peaks.asked, ElementsAre(Pair(1, 0), Pair(2, 0), Pair(3, 0),

@@ -183,7 +183,9 @@ std::string TraceForShell(std::string_view trace) {
 }  // namespace
 
 void AddPeaks(std::string_view statistics, Peaks& peaks) {
-  for (const std::string_view line : absl::StrSplit(statistics, '\n')) {
+  for (std::string_view line : absl::StrSplit(statistics, '\n')) {
+    // Before it may stand half a line, of a process that was killed meanwhile.
+    line.remove_prefix(std::min(line.rfind("{\"pid\":"), line.size()));
     try {
       const Json json = Json::parse(line.begin(), line.end());
       // Who was refused has asked, too.

@@ -232,7 +232,7 @@ absl::StatusOr<std::vector<std::uint64_t>> ServeAnswers::PidsFor(
   }
   std::vector<std::uint64_t> pids;
   for (const TopRow& row : fleet_.Look().rows) {
-    if (row.now.program == program && row.live_bytes &&
+    if (row.now.program == program && row.is_sampled &&
         pids.size() < kMostOfOneName) {
       pids.push_back(row.now.pid);
     }

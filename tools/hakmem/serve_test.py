@@ -124,6 +124,31 @@ class ServeTest(PlantedProcessTest):
         self.assertIn("a&quot;b\\c", self.text("/"))
         self.assertTrue(self.process_told(process)["program"].startswith('a"b\\c'))
 
+    def test_a_program_with_a_long_name(self):
+        name = "a_long_name_" * 5
+        process = self.start(shutil.copy(PROGRAM, self.folder / name), "hold", "leak")
+        self.serve_anywhere()
+        self.assertEqual(self.process_told(process)["program"], name)
+        alone = subprocess.run([HAKMEM, "stats", "--openmetrics", "--pages", str(process.pid)], capture_output=True,
+                               text=True, check=True).stdout
+        for text in (self.text("/metrics"), alone):
+            own = {sample: labels for sample, labels in parse_openmetrics(text)
+                   if labels and 'pid="%d"' % process.pid in labels}
+            # All of it, by one name that is cut.
+            self.assertIn("hakmem_resident_bytes", own)
+            self.assertIn("hakmem_failures_total", own)
+            self.assertEqual({re.search('program="([^"]*)"', labels)[1] for labels in own.values()}, {name[:32]})
+
+    def test_a_process_without_a_sample_yet(self):
+        process = super().start(PROGRAM, "hold", "nothing", library=LIBRARY, HAKMEM_PROFILE_BYTES="1G")
+        self.serve_anywhere()
+        # One in 10,000 of such processes has a sample by chance.
+        page = self.text("/")
+        if self.process_told(process)["live_bytes"] is None:
+            self.assertRegex(page, r'heap\?pid=%d"(?s:.*?)<span>-</span>(?s:.*?)heap\?pid=%d"' % (process.pid, process.pid))
+        self.assertEqual(self.ask("/debug/pprof/heap?program=planted_program")[0], 200)
+        self.assertIn("allocated too little", self.text("/heap?pid=%d" % process.pid))
+
     def process_told(self, process):
         report = json.loads(self.text("/processes"))
         self.assertEqual((report["schema"], report["version"]), ("hakmem-processes", 1))

@@ -163,7 +163,7 @@ void AddMetric(const ProcessStatistics& process, std::string_view key,
                std::string_view help, std::uint64_t value, std::string& text) {
   char buffer[256];
   JsonText program(buffer, sizeof(buffer));
-  program.Label(process.program);
+  program.Label(process.program.substr(0, kMaxMetricsProgramBytes));
   const std::string name = absl::StrCat("hakmem_", key);
   absl::StrAppend(&text, "# TYPE ", name, " gauge\n# UNIT ", name,
                   " bytes\n# HELP ", name, " ", help, "\n", name, "{pid=\"",

@@ -61,7 +61,7 @@ class FailuresTest(unittest.TestCase):
         self.assertEqual((code, err), (0, ""))
         self.assertRegex(live, r"(?s)3 calls.*Threshold.*malloc")
         report = json.loads(self.run_hakmem("--json", process.pid)[1])
-        self.assertEqual(report["failed"], 3)
+        self.assertEqual((report["failed"], report["complete"]), (3, True))
         memory = report["causes"][0]["evidence"]["memory"]
         self.assertGreater(memory["live"], 0)
         self.assertLessEqual(memory["live"], memory["granted"])
@@ -84,7 +84,7 @@ class FailuresTest(unittest.TestCase):
         self.assertEqual(code, 0)
         report = json.loads(out)
         self.assertEqual(report["failed"], 256)
-        self.assertEqual(report["dropped"], 44)
+        self.assertEqual((report["dropped"], report["complete"]), (44, False))
         self.assertIn("44 failures are counted but no longer kept", " ".join(self.run_hakmem(process.pid)[1].split()))
 
     def test_what_cannot_be_read_is_no_good_news(self):
@@ -110,6 +110,8 @@ class FailuresTest(unittest.TestCase):
         self.assertEqual((code, err), (0, ""))
         self.assertRegex(out, r"^No call of process %d \(python3\) has failed: hakmem \d+\.\d+\.\d+ release\.$"
                          % process.pid)
+        report = json.loads(self.run_hakmem("--json", process.pid)[1])
+        self.assertEqual((report["failed"], report["complete"]), (0, True))
 
     def test_says_what_is_wrong(self):
         process = self.start(0, None)

@@ -3,9 +3,11 @@
 
 Usage: test_run.py HAKMEM LIBRARY OWN_MALLOC PAUSED_SLEEP
 """
+import ctypes
 import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import subprocess
@@ -17,6 +19,7 @@ import pauses
 
 HAKMEM, LIBRARY, OWN_MALLOC, PAUSED_SLEEP = map(os.path.abspath, sys.argv[1:5])
 PYTHON = "/usr/bin/python3"
+PR_SET_CHILD_SUBREAPER = 36
 # glibc's loader knows its own folder; the rest leads to the root.
 FOR_GLIBC = "/$LIB/../../../.."
 LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")
@@ -28,6 +31,29 @@ print("ready", flush=True)
 signal.sigwait([%d])
 print("got", flush=True)
 raise SystemExit(9)
+"""
+# Leaves one that has ended to the command. Then it hears from the command, which hears of that first.
+ORPHAN = """
+import contextlib, os, pathlib, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH])
+read, write = os.pipe()
+child = os.fork()
+if child == 0:
+    orphan = os.fork()
+    if orphan != 0:
+        os.write(write, b"%d" % orphan)
+    os._exit(0)
+os.waitpid(child, 0)
+stat = pathlib.Path("/proc/%d/stat" % int(os.read(read, 20)))
+with contextlib.suppress(OSError):
+    while ") Z " not in stat.read_text():
+        os.sched_yield()
+# Behind what the kernel does at that end.
+with contextlib.suppress(ChildProcessError):
+    os.waitpid(-1, os.WNOHANG)
+os.kill(os.getppid(), signal.SIGWINCH)
+signal.sigwait([signal.SIGWINCH])
+print("is left" if stat.exists() else "is gone")
 """
 TWICE = """
 #include <stdlib.h>
@@ -142,6 +168,12 @@ class RunTest(unittest.TestCase):
                 process.send_signal(number)
                 self.assertEqual(process.stdout.readline(), "got\n")
                 self.assertEqual(process.wait(), 9)
+
+    def test_orphans_are_collected(self):
+        # The kernel gives them to a container's first process, or to one that has asked for that.
+        result = self.command(["run", "--", PYTHON, "-c", ORPHAN],
+                              preexec_fn=lambda: ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1))
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "is gone\n", ""))
 
     def test_ignored_signals_stay_ignored(self):
         result = subprocess.run(["/bin/sh", "-c", "trap '' TERM; exec \"$@\"", "sh", HAKMEM, "run", "--", "/bin/sh",
@@ -334,8 +366,38 @@ class ExplainTest(unittest.TestCase):
     def test_an_empty_folder_is_no_good_news(self):
         for flags in ([], ["--json"], ["--follow"]):
             result = self.explain(*flags, str(self.trace.parent))
-            self.assertEqual((result.returncode, result.stdout), (1, ""))
-            self.assertIn("%s: there is no file in it" % self.trace.parent, result.stderr)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("%s cannot be read: there is no file in it" % self.trace.parent, result.stderr)
+            self.assertIn('"complete": false' if flags == ["--json"] else "Nothing could be read", result.stdout)
+
+    def test_an_empty_folder_keeps_nobody_from_the_others(self):
+        self.trace.write_text(self.line)
+        empty = self.trace.with_name("empty")
+        empty.mkdir()
+        result = self.explain(str(empty), str(self.trace))
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("there is no file in it", result.stderr)
+        self.assertIn("1 call failed in 1 process.", result.stdout)
+        result = self.explain("--follow", str(empty), "-", input=self.line)
+        self.assertEqual((result.returncode, result.stdout.count("server[1] malloc")), (1, 1))
+
+    def test_a_file_by_several_names_counts_once(self):
+        self.trace.write_text(self.line)
+        link = self.trace.with_name("zlatest")
+        link.symlink_to(self.trace.name)
+        for arguments in ([self.trace, self.trace], [self.trace, link], [link.parent], [self.trace, link.parent]):
+            result = self.explain(*map(str, arguments))
+            self.assertEqual(result.returncode, 0)
+            self.assertIn("1 call failed in 1 process.", result.stdout)
+            self.assertIn(" was there before, and counts once\n", result.stderr)
+        result = self.explain("--follow", "-", "-", input=self.line)
+        self.assertEqual(result.returncode, 0)
+        # Others of the same content are others.
+        link.unlink()
+        link.write_text(self.line)
+        result = self.explain(str(self.trace), str(link))
+        self.assertEqual(result.stderr, "")
+        self.assertIn("2 calls failed in 2 processes.", result.stdout)
 
     def test_a_full_standard_output_is_said(self):
         self.trace.write_text(self.line)
@@ -411,6 +473,20 @@ class ExplainTest(unittest.TestCase):
         rest, _ = process.communicate()
         self.assertEqual(process.returncode, 0)
         self.assertIn("2 calls failed", rest)
+
+    def test_more_files_than_descriptors_are_followed(self):
+        for number in range(12):
+            self.trace.with_name("%d.jsonl" % number).write_text(self.line)
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        looks = pauses.Pauses(PAUSED_SLEEP)
+        self.addCleanup(looks.close)
+        process = looks.start([HAKMEM, "explain", "--follow", str(self.trace.parent)], stdout=subprocess.PIPE,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (10, most)))
+        self.addCleanup(process.kill)
+        # It has looked at them all.
+        self.assertTrue(looks.wait())
+        process.kill()
+        self.assertEqual(process.communicate()[0].count("server[1] malloc(64)"), 12)
 
     def test_a_pipe_is_followed_to_its_end(self):
         result = self.explain("--follow", "-", input=self.line + "noise\n" + self.line)

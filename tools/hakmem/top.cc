@@ -50,29 +50,34 @@ constexpr std::string_view kKeys =
     "failures";
 
 volatile std::sig_atomic_t g_stopped = 0;
+volatile std::sig_atomic_t g_suspended = 0;
 
 // The terminal while it is a screen: keys come one by one, and what was there
 // before comes back at the end.
 class Screen {
  public:
   Screen() {
-    ::tcgetattr(STDIN_FILENO, &before_);
-    termios raw = before_;
-    raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
-    ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-    PrintOut("\033[?1049h\033[?25l");
-    struct sigaction stop = {};
-    stop.sa_handler = [](int) { g_stopped = 1; };
+    struct sigaction action = {};
+    ::sigaction(SIGTSTP, nullptr, &action);
+    may_stop_ = action.sa_handler != SIG_IGN;
+    Take();
+    action = {};
+    action.sa_handler = [](int) { g_stopped = 1; };
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-      ::sigaction(signal, &stop, nullptr);
+      ::sigaction(signal, &action, nullptr);
     }
   }
-  ~Screen() {
-    PrintOut("\033[?25h\033[?1049l");
-    ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
-  }
+  ~Screen() { GiveBack(); }
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
+
+  // Ctrl-Z: until the shell has it go on. Without such a shell nothing stops.
+  void Suspend() {
+    g_suspended = 0;
+    GiveBack();
+    ::raise(SIGTSTP);
+    Take();
+  }
 
   static winsize Size() {
     winsize size = {};
@@ -98,12 +103,36 @@ class Screen {
   static char Key(double seconds) {
     pollfd input = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
     char key = 0;
-    if (::poll(&input, 1, static_cast<int>(seconds * 1000)) <= 0) return 0;
+    if (::poll(&input, 1, static_cast<int>(seconds * 1000)) <= 0 ||
+        g_suspended != 0) {
+      return 0;
+    }
     // The end of the input, too, ends it.
-    return ::read(STDIN_FILENO, &key, 1) == 1 ? key : 'q';
+    if (::read(STDIN_FILENO, &key, 1) != 1) return 'q';
+    // What an arrow or End sends behind an escape are no keys.
+    char rest[16];
+    const bool is_long = key == '\033' && ::poll(&input, 1, 0) > 0;
+    return is_long && ::read(STDIN_FILENO, rest, sizeof(rest)) < 0 ? 'q' : key;
   }
 
  private:
+  void Take() {
+    ::tcgetattr(STDIN_FILENO, &before_);
+    termios raw = before_;
+    raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+    ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+    PrintOut("\033[?1049h\033[?25l");
+    struct sigaction stop = {};
+    stop.sa_handler = [](int) { g_suspended = 1; };
+    // The next one stops the process.
+    stop.sa_flags = SA_RESETHAND;
+    if (may_stop_) ::sigaction(SIGTSTP, &stop, nullptr);
+  }
+  void GiveBack() const {
+    PrintOut("\033[?25h\033[?1049l");
+    ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+  }
+
   static std::string_view Cut(std::string_view line, std::size_t columns) {
     if (line.size() <= columns) return line;
     // Not within a character.
@@ -112,6 +141,7 @@ class Screen {
   }
 
   termios before_ = {};
+  bool may_stop_ = false;
 };
 
 // Where the memory of processes comes from.
@@ -205,8 +235,9 @@ absl::Status Once(Top& top, bool json) {
 
 // Until somebody ends it, or a process that was asked for has ended.
 absl::Status Live(Top& top) {
-  const Screen screen;
+  Screen screen;
   while (g_stopped == 0 && OutputError() == 0) {
+    if (g_suspended != 0) screen.Suspend();
     if (absl::Status status = top.Look(); !status.ok()) return status;
     const auto next = std::chrono::steady_clock::now() +
                       std::chrono::duration<double>(top.interval());
@@ -234,10 +265,7 @@ int RunTop(const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) {
     std::uint64_t pid = 0;
     if (!absl::SimpleAtoi(argument, &pid)) {
-      return WrongUsage(absl::StrCat(ForTerminal(argument),
-                                     " is neither a process's number nor the "
-                                     "name of one on hakmem (hakmem help "
-                                     "top)"));
+      return NotDone(NobodyNamed(argument));
     }
     if (std::ranges::find(options.pids, pid) == options.pids.end()) {
       options.pids.push_back(pid);
@@ -274,7 +302,7 @@ pressed; once where there is no terminal. The columns, as far as they fit:
 
     RESIDENT  what the process has in memory
     LIVE      what the program holds: counted of processes that are named, else
-              as the heap profile estimates it
+              as the heap profile estimates it; - where that has no sample
     IN USE    slabs and large blocks, with the free room in them
     CACHED    what was freed, and is kept for the next calls
     GROWTH/S  of RESIDENT

@@ -1,7 +1,5 @@
 #include "tools/hakmem/top_processes.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -27,6 +25,7 @@
 #include "absl/strings/strip.h"
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_profile.h"
+#include "tools/hakmem/input_file.h"
 #include "tools/hakmem/process_image.h"
 #include "tools/hakmem/process_statistics.h"
 #include "tools/hakmem/resident_parts.h"
@@ -156,10 +155,7 @@ void TopProcesses::CountParts(Known& known, TopRow& row) {
 
 TopProcesses::TopProcesses(std::vector<std::uint64_t> pids)
     : pids_(std::move(pids)) {
-  struct rlimit limit = {};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
+  AllowManyFiles();
 }
 
 absl::Status TopProcesses::LookAt(std::uint64_t pid,
@@ -199,7 +195,10 @@ absl::Status TopProcesses::LookAt(std::uint64_t pid,
   row.now = *std::move(now);
   if (!pids_.empty()) CountParts(known, row);
   const absl::StatusOr<HeapKinds> heap = ReadHeapTotals(*known.image);
-  if (heap.ok()) row.live_bytes = heap->live.bytes;
+  row.is_sampled = heap.ok();
+  if (heap.ok() && heap->allocated.samples != 0) {
+    row.live_bytes = heap->live.bytes;
+  }
   const Clock::time_point time = Clock::now();
   if (known.last_time) {
     AddRates(known.last,

@@ -43,7 +43,8 @@ struct TopRow {
   TopStart start;
   // Of one that is named; at first, and again when it costs little.
   std::optional<ResidentParts> parts;
-  // Estimated; none where the process does not sample.
+  bool is_sampled = false;  // perhaps without a sample yet
+  // Estimated; none where there is no sample.
   std::optional<std::uint64_t> live_bytes;
   // None the first time.
   std::optional<double> growth_bytes_per_second;  // of what is resident

@@ -21,6 +21,22 @@ from planted_process import PlantedProcessTest
 
 LIBRARY, HAKMEM, PROGRAM, PAUSED_SLEEP = (os.path.abspath(path) for path in sys.argv[1:5])
 MIB = 1 << 20
+# Has the command go on when it has stopped, as a shell does for who asks.
+SHELL = """
+import os, signal, sys, termios
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+pid = os.fork()
+if pid == 0:
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpid())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+    os.execv(sys.argv[1], sys.argv[1:])
+if os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1]):
+    print("stopped with", "an echo" if termios.tcgetattr(0)[3] & termios.ECHO else "none", flush=True)
+    os.kill(pid, signal.SIGCONT)
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+sys.exit(3)
+"""
 
 
 class TopTest(PlantedProcessTest):
@@ -92,6 +108,17 @@ class TopTest(PlantedProcessTest):
             values = [process[key] or 0 for process in report["processes"]]
             self.assertEqual(values, sorted(values, reverse=True))
 
+    def test_without_a_sample_nothing_is_estimated(self):
+        process = super().start(PROGRAM, "hold", "nothing", library=LIBRARY, HAKMEM_PROFILE_BYTES="1G")
+        heap = subprocess.run([HAKMEM, "heap", str(process.pid)], capture_output=True, text=True)
+        found, = (each for each in json.loads(self.top("--json").stdout)["processes"] if each["pid"] == process.pid)
+        # RESIDENT, LIVE, IN USE
+        row = r"\n +%d \S+ +release +\S+ \S+ +- +\S+ \S+ " % process.pid
+        # One in 10,000 of such processes has a sample by chance.
+        nothing = " no samples: it allocated too little" in heap.stderr
+        self.assertEqual(found["live_bytes"] is None, nothing, heap)
+        self.assertEqual(bool(re.search(row, self.top("--once").stdout)), nothing)
+
     def executing_itself(self):
         """A process that goes on as a new one of the same program for each line of its input."""
         return self.start(sys.executable, "-c", """
@@ -137,7 +164,7 @@ if os.read(0, 1):
         self.assertIn("there is no process", self.top(2 ** 30, status=1).stderr)
         other = self.start(PROGRAM, "hold", "leak", library=None)
         self.assertIn("there is no hakmem in process", self.top(other.pid, status=1).stderr)
-        self.assertIn("nor the name of one on hakmem", self.top("no such program", status=2).stderr)
+        self.assertIn("nor the name of one on hakmem", self.top("no such program", status=1).stderr)
         self.assertIn("nothing to sort by", self.top("--sort=name", status=2).stderr)
         self.assertIn("--interval", self.top("--interval=0", status=2).stderr)
         if os.geteuid() == 0 and shutil.which("setpriv"):
@@ -162,12 +189,13 @@ if os.read(0, 1):
             self.assertLessEqual(max(len(line) for line in lines[head:head + 2]), width)
             self.assertEqual(any(line.startswith("WHERE IT IS") for line in lines), width >= 40)
 
-    def screen(self, *arguments, width=80):
+    def screen(self, *arguments, width=80, before=()):
         """The command on a terminal of its own."""
         pid, terminal = pty.fork()
         if pid == 0:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
-            os.execv(HAKMEM, [HAKMEM, "top", "--interval=0.1", *map(str, arguments)])
+            command = [*before, HAKMEM, "top", "--interval=0.1", *map(str, arguments)]
+            os.execv(command[0], command)
         self.addCleanup(os.close, terminal)
         return pid, terminal
 
@@ -192,6 +220,33 @@ if os.read(0, 1):
         self.read_until(terminal, r"\x1b\[\?25h\x1b\[\?1049l")
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
         self.assertIsNone(process.poll())
+
+    def test_keys_without_a_letter(self):
+        pid, terminal = self.screen("--interval=3600")
+        self.read_until(terminal, "q quit")
+        # It draws for each key. That of End has an F at its end.
+        os.write(terminal, b"\x1b[F")
+        text = self.read_until(terminal, "q quit")
+        os.write(terminal, b"q")
+        text += self.read_until(terminal, "1049l$")
+        self.assertNotIn("sorted by failures", text)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+
+    def test_a_stop_from_the_terminal(self):
+        pid, terminal = self.screen(before=[sys.executable, "-c", SHELL])
+        self.read_until(terminal, "q quit")
+        # Without a stop the q ends it.
+        os.write(terminal, b"\x1aq")
+        self.read_until(terminal, r"\x1b\[\?25h\x1b\[\?1049lstopped with an echo\r\n(?s:.*)1049h(?s:.*)1049l$")
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+
+    def test_nothing_stops_that_nobody_could_have_go_on(self):
+        for before in ([], ["/bin/sh", "-c", 'trap "" TSTP; exec "$@"', "sh"]):
+            pid, terminal = self.screen(before=before)
+            self.read_until(terminal, "q quit")
+            os.write(terminal, b"\x1aq")
+            self.read_until(terminal, "1049l$")
+            self.assertEqual(os.waitpid(pid, os.WUNTRACED)[1], 0)
 
     def test_the_end_of_the_process_on_a_terminal(self):
         process = self.start(PROGRAM, "hold", "leak")

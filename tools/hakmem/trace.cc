@@ -1,10 +1,6 @@
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -12,10 +8,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -51,53 +47,28 @@ ABSL_FLAG(std::uint64_t, replay_events,
 namespace hakmem::tools {
 namespace {
 
-// The bytes of a call trace: a file's, mapped, or what a pipe has.
+// The bytes of a call trace, read and not mapped: who traces may begin the file
+// anew meanwhile, and a mapping loses what is cut off its file.
 class TraceInput {
  public:
   // "-" is standard input.
   explicit TraceInput(const std::string& path) {
-    if (path != "-" && Map(path)) return;
-    InputFile file(path);
-    status_ = file.ReadAll([this](std::string_view bytes) { read_ += bytes; });
+    std::error_code unknown;
+    const std::uintmax_t size = std::filesystem::file_size(path, unknown);
+    if (!unknown) read_.reserve(size);
+    status_ = InputFile(path).ReadAll(
+        [this](std::string_view bytes) { read_ += bytes; });
   }
-
-  ~TraceInput() {
-    if (mapping_ != nullptr) {
-      ::munmap(const_cast<std::uint8_t*>(mapping_), mapped_bytes_);
-    }
-  }
-
-  TraceInput(const TraceInput&) = delete;
-  TraceInput& operator=(const TraceInput&) = delete;
 
   // Of the reading; what was read before an error is there.
   const absl::Status& status() const { return status_; }
 
   std::span<const std::uint8_t> bytes() const {
-    if (mapping_ != nullptr) return {mapping_, mapped_bytes_};
     return {reinterpret_cast<const std::uint8_t*>(read_.data()), read_.size()};
   }
 
  private:
-  // Whether it is a file that can be mapped.
-  bool Map(const std::string& path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return false;
-    const absl::Cleanup close = [fd] { ::close(fd); };
-    struct stat facts;
-    if (::fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode)) return false;
-    const auto size = static_cast<std::size_t>(facts.st_size);
-    if (size == 0) return false;
-    void* const bytes = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (bytes == MAP_FAILED) return false;
-    mapping_ = static_cast<const std::uint8_t*>(bytes);
-    mapped_bytes_ = size;
-    return true;
-  }
-
   absl::Status status_;
-  const std::uint8_t* mapping_ = nullptr;
-  std::size_t mapped_bytes_ = 0;
   std::string read_;
 };
 
@@ -246,7 +217,7 @@ int Trace(const std::vector<std::string>& arguments) {
     return WrongUsage(
         "--chrome, --pprof and --replay take one trace (hakmem help trace)");
   }
-  return Show(arguments);
+  return Show(EachOnce(arguments));
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ void BlockTally::Free(std::uint64_t bytes, std::uint64_t age_ns,
   live_bytes -= bytes;
   ++freed;
   freed_by_others += by_other ? 1 : 0;
-  lifetime_ns += age_ns;
+  lifetime_ns += static_cast<double>(age_ns);
 }
 
 void BlockTally::Remember(std::uint64_t peaks) {

@@ -79,8 +79,7 @@ class JsonReport {
         {"peak_live_bytes", report_.Scaled(tally.peak_live_bytes)},
         {"freed", report_.Scaled(tally.freed)},
         {"freed_by_others", report_.Scaled(tally.freed_by_others)},
-        {"mean_lifetime_ns",
-         tally.freed == 0 ? 0 : tally.lifetime_ns / tally.freed},
+        {"mean_lifetime_ns", tally.mean_lifetime_ns()},
     };
   }
 

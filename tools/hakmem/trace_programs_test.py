@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Real programs, traced by the preloaded library and read back by `hakmem trace`.
 
-Usage: trace_programs_test.py LIBRARY RELEASE_LIBRARY HAKMEM REPLAY PROGRAM
+Usage: trace_programs_test.py LIBRARY RELEASE_LIBRARY HAKMEM REPLAY PROGRAM CUT_FILE
 """
 import glob
 import gzip
@@ -14,7 +14,7 @@ import sys
 import tempfile
 import unittest
 
-LIBRARY, RELEASE, HAKMEM, REPLAY, PROGRAM = (os.path.abspath(path) for path in sys.argv[1:6])
+LIBRARY, RELEASE, HAKMEM, REPLAY, PROGRAM, CUT_FILE = (os.path.abspath(path) for path in sys.argv[1:7])
 BLOCKS = 1000
 ROUNDS = 20
 # Of four blocks one is allocated a second time, by realloc.
@@ -60,6 +60,10 @@ class TraceTest(unittest.TestCase):
             trace = file.read()
         piped = subprocess.run([HAKMEM, "trace", "-"], input=trace, capture_output=True, check=True)
         self.assertEqual(piped.stdout.decode(), two.stdout.replace(other, "standard input"))
+        # One that is named twice is shown once.
+        twice = text(self.path, other, self.path)
+        self.assertEqual((twice.returncode, twice.stdout), (0, both.stdout))
+        self.assertEqual(twice.stderr, "hakmem trace: %s was there before, and counts once\n" % self.path)
         # One that cannot be read keeps nobody from the others.
         done = text(other + ".none", other)
         self.assertEqual(done.returncode, 1)
@@ -68,6 +72,15 @@ class TraceTest(unittest.TestCase):
         self.assertIn("Is a directory", text(self.folder).stderr)
         self.assertEqual(text("--pprof=p", self.path, other).returncode, 2)
         self.assertIn("cannot write /dev/full", text("--html=/dev/full", other).stderr)
+
+    def test_a_trace_that_is_begun_anew_meanwhile(self):
+        self.run_traced(PROGRAM, "leaks")
+        whole = self.report()
+        done = subprocess.run([HAKMEM, "trace", "--json", self.path], capture_output=True,
+                              env={**os.environ, "LD_PRELOAD": CUT_FILE, "HAK_TEST_CUT": os.path.realpath(self.path)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(os.path.getsize(self.path), 0)
+        self.assertEqual(json.loads(done.stdout), whole)
 
     def test_a_program_that_frees_all_ends_with_nothing_alive(self):
         self.run_traced(PROGRAM, "frees_all")
@@ -258,4 +271,4 @@ class TraceTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[6:])
+    unittest.main(argv=sys.argv[:1] + sys.argv[7:])

@@ -192,12 +192,26 @@ TEST(TraceReportTest, AnAddressThatComesAgainWasReleased) {
   const Reported reported(trace);
   EXPECT_EQ(reported.analysis().lost_frees(), 1U);
   EXPECT_EQ(reported.analysis().total().live_bytes, 20U);
-  EXPECT_EQ(reported.analysis().total().lifetime_ns, 1U);
+  EXPECT_EQ(reported.analysis().total().mean_lifetime_ns(), 1U);
   // Written later, as a call that began before another one within it.
   TestTrace nested;
   nested.Start().Events(1, 0,
                         {TestAllocation(2, 16, 10), TestAllocation(1, 16, 20)});
-  EXPECT_EQ(Reported(nested).analysis().total().lifetime_ns, 0U);
+  EXPECT_EQ(Reported(nested).analysis().total().mean_lifetime_ns(), 0U);
+}
+
+TEST(TraceReportTest, LifetimesAddUpBeyond64Bits) {
+  constexpr std::uint64_t kLife = std::uint64_t{1} << 62;
+  std::vector<TraceEvent> events;
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    events.push_back(TestAllocation(0, 0x100 + 16 * i, 16));
+  }
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    events.push_back(TestFree(kLife, 0x100 + 16 * i));
+  }
+  TestTrace trace;
+  trace.Start().Events(1, 0, events).Thread(1, 77, "one").End();
+  EXPECT_EQ(Reported(trace).json()["totals"]["mean_lifetime_ns"], kLife);
 }
 
 TEST(TraceReportTest, TimelineStaysBounded) {

@@ -134,7 +134,7 @@ class TextReport {
         Number(tally.live_blocks),
         Amount(tally.live_bytes),
         Amount(tally.peak_live_bytes),
-        tally.freed == 0 ? "-" : Duration(tally.lifetime_ns / tally.freed),
+        tally.freed == 0 ? "-" : Duration(tally.mean_lifetime_ns()),
         Number(tally.freed_by_others)};
   }
 
