@@ -11,6 +11,7 @@
 #include "allocator/core/test_allocator.h"
 #include "allocator/lookup/lookup.h"
 #include "allocator/profile/heap_profile_table.h"
+#include "allocator/reports/misuse_policy.h"
 
 namespace hakmem {
 namespace {
@@ -85,6 +86,29 @@ TYPED_TEST(AllocatorProfileRefusalsTest, AShrinkWithoutMemoryIsSampled) {
     allocator.CheckInvariants();
     allocator.FreeSized(test.self, block, 1000, kMinAlignmentBytes);
     EXPECT_EQ(this->Samples(test), 0U);
+  }
+}
+
+// Where a program goes on, what it could not free is still its own.
+TYPED_TEST(AllocatorProfileRefusalsTest, ARefusedFreeKeepsTheSample) {
+  if (!TypeParam::kConfig.check_bounds) return;
+  for (const std::size_t size : {100'000UL, 5 * kMiB, kMaxSpanBytes + 1}) {
+    TestAllocator<TypeParam::kConfig> test(Sampling(1));
+    auto& allocator = *test.allocator;
+    SetOnMisuse(OnMisuse::kLog);
+    auto* const block = static_cast<char*>(allocator.Allocate(test.self, size));
+    const ProfileTotals before = allocator.profile().Totals();
+    const std::uint64_t misuses = MisuseCount();
+    block[size] ^= 1;
+    allocator.Free(test.self, block);
+    EXPECT_EQ(MisuseCount(), misuses + 1);
+    EXPECT_TRUE(this->IsSampled(test, block)) << size;
+    EXPECT_EQ(allocator.profile().Totals().live, before.live) << size;
+    block[size] ^= 1;
+    allocator.Free(test.self, block);
+    EXPECT_EQ(MisuseCount(), misuses + 1);
+    EXPECT_EQ(this->Samples(test), 0U);
+    SetOnMisuse(OnMisuse::kAbort);
   }
 }
 
