@@ -6,13 +6,6 @@
 #include "allocator/base/check.h"
 
 namespace hakmem {
-namespace {
-
-constexpr std::uint64_t MsSince(std::uint64_t then_ms, std::uint64_t now_ms) {
-  return now_ms - std::min(then_ms, now_ms);
-}
-
-}  // namespace
 
 void Retention::Start(const HeapOptions& options, bool separate_classes,
                       std::uint64_t now_ms) {
@@ -25,7 +18,7 @@ std::uint64_t Retention::SetDecay(std::uint64_t decay_ms,
                                   std::uint64_t now_ms) {
   const std::uint64_t before = decay_ms_;
   decay_ms_ = decay_ms;
-  SetNextInterval(now_ms);
+  interval_began_ms_ = now_ms;
   return before;
 }
 
@@ -42,9 +35,8 @@ void Retention::NoteExcess(std::uint32_t granted, std::uint64_t units) {
 // taken before that. What was dirty and too short for the runs that came and
 // went is kept while these take as much in an interval.
 Retention::Interval Retention::StartInterval(std::uint64_t now_ms) {
-  const bool quiet = MsSince(last_release_ms_, now_ms) >= IntervalMs();
-  const bool late = MsSince(next_interval_ms_.load(std::memory_order_relaxed),
-                            now_ms) >= IntervalMs();
+  const bool quiet = now_ms - last_release_ms_ >= IntervalMs();
+  const bool late = now_ms - interval_began_ms_ >= 2 * IntervalMs();
   earlier_peak_units_ = peak_units_;
   peak_units_ = granted_units_;
   earlier_taken_units_ = late ? 0 : taken_units_;
@@ -59,7 +51,7 @@ Retention::Interval Retention::StartInterval(std::uint64_t now_ms) {
   long_run_slack_units_ = std::min(long_run_slack_units_, most);
   long_run_units_ = 0;
   mid_run_units_ = 0;
-  SetNextInterval(now_ms);
+  interval_began_ms_ = now_ms;
   return {.quiet = quiet, .kept_units = quiet ? 0 : long_run_slack_units_};
 }
 

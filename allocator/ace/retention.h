@@ -19,7 +19,6 @@
 #define HAKMEM_ALLOCATOR_ACE_RETENTION_H_
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <limits>
 
@@ -146,8 +145,10 @@ class Retention {
 
   std::uint64_t decay_ms() const { return decay_ms_; }
   std::uint64_t SetDecay(std::uint64_t decay_ms, std::uint64_t now_ms);
+  // A process that was restored elsewhere may find that the clock went back:
+  // then it is due, too.
   bool IsDue(std::uint64_t now_ms) const {
-    return now_ms >= next_interval_ms_.load(std::memory_order_relaxed);
+    return now_ms - interval_began_ms_ >= IntervalMs();
   }
   struct Interval {
     bool quiet;  // nothing was freed during the last one: all dirty is idle
@@ -189,9 +190,6 @@ class Retention {
                     taken_units_ + earlier_taken_units_);
   }
   std::uint64_t IntervalMs() const { return (decay_ms_ + 1) / 2; }
-  void SetNextInterval(std::uint64_t now_ms) {
-    next_interval_ms_.store(now_ms + IntervalMs(), std::memory_order_relaxed);
-  }
 
   Slack slack_ = kSlack;
   MemoryLimit limit_;
@@ -214,7 +212,7 @@ class Retention {
   std::uint64_t long_run_slack_units_ = 0;
   std::uint64_t last_release_ms_ = 0;
   // Written under Ace's lock, read by all.
-  std::atomic<std::uint64_t> next_interval_ms_{0};
+  Relaxed<std::uint64_t> interval_began_ms_;
 };
 
 inline void Retention::NoteGrant(std::uint32_t units) {

@@ -88,6 +88,16 @@ TEST_F(RetentionTest, AnIntervalWithoutAReleaseIsQuiet) {
   EXPECT_FALSE(NextInterval().quiet);
 }
 
+// As in a process that was restored elsewhere.
+TEST_F(RetentionTest, AClockThatGoesBackEndsTheInterval) {
+  Grant(2);
+  ReleaseLater(1);
+  now_ms_ -= 20 * kIntervalMs;
+  EXPECT_TRUE(NextInterval().quiet);
+  EXPECT_FALSE(retention_.IsDue(now_ms_ + kIntervalMs - 1));
+  EXPECT_TRUE(NextInterval().quiet);
+}
+
 // Half of the recent peak at most, a sixteenth less in each interval, and none
 // once long runs come no more.
 TEST_F(RetentionTest, TheSlackForLongRunsGrowsAndFalls) {

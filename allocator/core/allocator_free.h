@@ -60,14 +60,17 @@ void Allocator<kConfig>::FreeOther(Heap*& self, void* pointer, BlockKind kind) {
   }
   // Claimed first: whoever resizes it at the same time moves its canary.
   const bool large = block.route >= Route::kSpan;
+  HeapProfileTable::Node sample = {};
   if (block.is_sampled() && large) [[unlikely]] {
-    EndSample(ace_, profile_, pointer, block);
+    sample = EndSample(ace_, profile_, pointer, block);
     if (Heaps::Serves(self)) {
       SamplerOf(ace_, self, pointer)->NoteSampleFreed(SampleGaps::kLarge);
     }
   }
   if (large && !large_.Claim(self, pointer, PointerUse::kFree, block)) return;
-  if (!hardening_.MayUse(self, pointer, block, PointerUse::kFree, kind)) return;
+  if (!hardening_.MayUse(self, pointer, block, PointerUse::kFree, kind)) {
+    return PutBackSample(ace_, profile_, pointer, sample);
+  }
   if (large) {
     large_.FreeClaimed(self, pointer, block);
   } else {

@@ -228,53 +228,6 @@ TYPED_TEST(AllocatorProfileTest, MisuseIsToldAsEver) {
   }
 }
 
-TYPED_TEST(AllocatorProfileTest, RefusedCallsLeaveNoSample) {
-  TestAllocator<TypeParam::kConfig> test(Sampling(1));
-  auto& allocator = *test.allocator;
-  void* const block = allocator.Allocate(test.self, 60'000);
-  test.memory.RefuseCall(1, ENOMEM, FakeVirtualMemory::Refuse::kFromThenOn);
-  EXPECT_EQ(allocator.Allocate(test.self, 5 * kMiB), nullptr);
-  // It stays where it is, smaller.
-  EXPECT_EQ(allocator.Reallocate(test.self, block, 100), block);
-  test.memory.RefuseNothing();
-  allocator.FreeSized(test.self, block, 100, kMinAlignmentBytes);
-  EXPECT_EQ(this->Samples(test), 0U);
-  allocator.CheckInvariants();
-}
-
-TYPED_TEST(AllocatorProfileTest, ARefusedReallocKeepsTheSample) {
-  for (const std::size_t size : {100'000UL, 5 * kMiB, kMaxSpanBytes + 1}) {
-    TestAllocator<TypeParam::kConfig> test(Sampling(1));
-    auto& allocator = *test.allocator;
-    void* const block = allocator.Allocate(test.self, size);
-    const ProfileTotals before = allocator.profile().Totals();
-    test.memory.RefuseCall(1, ENOMEM, FakeVirtualMemory::Refuse::kFromThenOn);
-    for (const std::size_t more : {2 * kMaxSpanBytes, std::size_t{1} << 60}) {
-      EXPECT_EQ(allocator.Reallocate(test.self, block, more), nullptr);
-      EXPECT_TRUE(this->IsSampled(test, block)) << size;
-      const ProfileTotals after = allocator.profile().Totals();
-      EXPECT_EQ(after.live, before.live) << size;
-      EXPECT_EQ(after.allocated, before.allocated) << size;
-      allocator.CheckInvariants();
-    }
-    test.memory.RefuseNothing();
-    allocator.Free(test.self, block);
-    EXPECT_EQ(this->Samples(test), 0U);
-  }
-}
-
-TYPED_TEST(AllocatorProfileTest, AFailingCallIsServedWithoutASample) {
-  TestAllocator<TypeParam::kConfig> test(Sampling(1));
-  auto& allocator = *test.allocator;
-  allocator.Free(test.self, allocator.Allocate(test.self, 100));
-  test.memory.RefuseCall(1, ENOMEM);
-  void* const block = allocator.Allocate(test.self, 300 * kMiB);
-  ASSERT_NE(block, nullptr);
-  EXPECT_EQ(this->Samples(test), this->IsSampled(test, block) ? 1U : 0U);
-  allocator.Free(test.self, block);
-  EXPECT_EQ(this->Samples(test), 0U);
-}
-
 // The coarse zone grants a slab for it, as if nothing had been refused.
 TYPED_TEST(AllocatorProfileTest, WhatAFullZoneCannotServeIsNoSample) {
   TestAllocator<TypeParam::kConfig> test(Sampling(1));

@@ -263,10 +263,9 @@ CallResult Allocator<kConfig>::MoveOther(Heap*& self, void* pointer,
   }
   const CallResult got = AllocateOnce(self, size_bytes);
   if (got.block == nullptr) [[unlikely]] {
-    if (block.guarded) return StayIfSmaller(self, pointer, size_bytes, got);
-    if (!large_.StayIfSmaller(pointer, block, size_bytes)) return got;
-    CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
-    return ServedOrDetoured<kConfig>(pointer, got.outcome.refusal());
+    return block.guarded
+               ? StayIfSmaller(self, pointer, size_bytes, got)
+               : large_.StayIfSmaller(self, pointer, block, size_bytes, got);
   }
   ace_.pages().Copy(reinterpret_cast<Address>(pointer),
                     reinterpret_cast<Address>(got.block),

@@ -72,9 +72,10 @@ class LargeBlocks {
                                      std::atomic<HeaderByte>& header,
                                      UnitIndex first);
   // A claimed block is live again: of that size if this is no larger, else as
-  // it was, and the answer is false.
-  HAK_COLD bool StayIfSmaller(void* pointer, const LiveBlock& block,
-                              std::size_t size_bytes);
+  // it was, and the answer is `refused`.
+  HAK_COLD CallResult StayIfSmaller(Heap* self, void* pointer,
+                                    const LiveBlock& block,
+                                    std::size_t size_bytes, CallResult refused);
   void FreeClaimed(Heap* self, void* pointer, const LiveBlock& block);
   // Counts a slow path that needed no slab: there are threads that have no
   // others, and what is idle goes back for their sake, too.

@@ -194,18 +194,21 @@ bool LargeBlocks<kConfig>::Move(Heap* self, void* pointer,
 }
 
 template <const Config& kConfig>
-bool LargeBlocks<kConfig>::StayIfSmaller(void* pointer, const LiveBlock& block,
-                                         std::size_t size_bytes) {
-  const bool stays = size_bytes <= std::min(block.size_bytes, max_alloc_bytes_);
-  if (stays) {
-    if constexpr (!kConfig.check_bounds) {
-      UseOfLarge(ace_, pointer).requested_bytes = size_bytes;
-    }
-    hardening_.StopBounds(pointer, block.size_bytes, size_bytes);
-    hardening_.StartBounds(pointer, size_bytes);
+CallResult LargeBlocks<kConfig>::StayIfSmaller(Heap* self, void* pointer,
+                                               const LiveBlock& block,
+                                               std::size_t size_bytes,
+                                               CallResult refused) {
+  const Entry entry = EntryOf(pointer, block);
+  if (size_bytes > std::min(block.size_bytes, max_alloc_bytes_)) {
+    Unclaim(entry.header);
+    return refused;
   }
-  Unclaim(EntryOf(pointer, block).header);
-  return stays;
+  hardening_.StopBounds(pointer, block.size_bytes, size_bytes);
+  const CallResult got =
+      Settle(self, pointer, block.route, entry, /*told=*/false, size_bytes,
+             counters_.reallocs_in_place);
+  if (!got.outcome.plain()) return got;
+  return ServedOrDetoured<kConfig>(pointer, refused.outcome.refusal());
 }
 
 template <const Config& kConfig>

@@ -50,7 +50,7 @@ struct StatisticsDescription {
     allocator.ace_.VisitCounters(visit);
     allocator.parts().ace.VisitCounters(visit);
     allocator.registry_.VisitCounters(visit);
-    VisitTable(allocator.parts().guards.table(), visit);
+    allocator.parts().guards.VisitCounters(visit);
     allocator.parts().profile.VisitTables(
         [&visit](const MetadataTable& table) { VisitTable(table, visit); });
     allocator.counters_.VisitCounters(visit);

@@ -99,7 +99,7 @@ Statistics Upkeep<kConfig>::Snapshot() {
   StatisticSum sum(statistics);
   const std::uint64_t kept_units = core_.registry_.AddTo(sum);
   core_.ace_.AddStatistics(statistics);
-  VisitTable(core_.guards_.table(), sum);
+  core_.guards_.VisitCounters(sum);
   statistics.metadata_bytes += core_.profile_.mapped_bytes();
   statistics.map_calls += core_.profile_.map_calls();
   statistics.CountKept(kept_units * kUnitBytes);

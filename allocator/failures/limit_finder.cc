@@ -65,7 +65,7 @@ class Search {
       : sources_(sources), report_(report) {}
 
   void Read(int error_number);
-  void Conclude(std::uint64_t needed_bytes, int error_number);
+  bool Conclude(std::uint64_t needed_bytes, int error_number);
 
  private:
   struct Limit {
@@ -325,7 +325,7 @@ void Search::ExplainRefusedMemory(std::uint64_t needed) {
   ExplainByCgroup(needed);
 }
 
-void Search::Conclude(std::uint64_t needed_bytes, int error_number) {
+bool Search::Conclude(std::uint64_t needed_bytes, int error_number) {
   report_.explaining = -1;
   report_.detail = FailureDetail::kUnknown;
   report_.needed = needed_bytes;
@@ -337,6 +337,7 @@ void Search::Conclude(std::uint64_t needed_bytes, int error_number) {
              (capabilities_ >> kCapIpcLock & 1) == 0) {
     Explain(memlock_, FailureDetail::kRlimitMemlock, needed_bytes);
   }
+  return status_read_ || report_.detail != FailureDetail::kUnknown;
 }
 
 std::uint64_t MemoryAndSwap() {
@@ -380,21 +381,20 @@ HAK_COLD void FindLimitByTrying(std::uint64_t needed, int error_number,
 
 }  // namespace
 
-void FindLimitFrom(const LimitSources& sources, std::size_t needed_bytes,
+bool FindLimitFrom(const LimitSources& sources, std::size_t needed_bytes,
                    int error_number, LimitReport& report) {
   Search search(sources, report);
   search.Read(error_number);
-  search.Conclude(needed_bytes, error_number);
+  return search.Conclude(needed_bytes, error_number);
 }
 
 void FindLimit(std::size_t needed_bytes, int error_number,
                LimitReport& report) {
-  if (!report.may_open_files && !MayOpenFiles()) {
+  const bool may_open = report.may_open_files || MayOpenFiles();
+  if (!may_open || !FindLimitFrom({ProcReader(), &MappingsUsedUp}, needed_bytes,
+                                  error_number, report)) {
     FindLimitByTrying(needed_bytes, error_number, report);
-    return;
   }
-  FindLimitFrom({ProcReader(), &MappingsUsedUp}, needed_bytes, error_number,
-                report);
 }
 
 }  // namespace hakmem

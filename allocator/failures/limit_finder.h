@@ -38,7 +38,8 @@ struct LimitSources {
   ProcReader files;
   bool (*mappings_used_up)();
 };
-void FindLimitFrom(const LimitSources& sources, std::size_t needed_bytes,
+// False: nothing was found, as nothing could be read of the process.
+bool FindLimitFrom(const LimitSources& sources, std::size_t needed_bytes,
                    int error_number, LimitReport& report);
 
 }  // namespace hakmem

@@ -211,13 +211,16 @@ TEST_F(LimitFinderRealTest, Mappings) {
   EXPECT_EQ(report().needed, 1u);
 }
 
-TEST_F(LimitFinderRealTest, WithoutFilesItIsUnknown) {
+// No descriptor is free, or there is no /proc.
+TEST_F(LimitFinderRealTest, WhereNoFileCanBeReadTheKernelIsTried) {
   ASSERT_TRUE(Refuse(16 * kMiB, [] {
     return Limit(RLIMIT_AS, kMiB) && Limit(RLIMIT_NOFILE, 0);
   }));
   ASSERT_TRUE(answer_->refused);
-  EXPECT_EQ(report().detail, FailureDetail::kUnknown);
-  EXPECT_EQ(report().count, 0u);
+  EXPECT_EQ(report().detail, FailureDetail::kRlimitAs);
+  EXPECT_STREQ(Explaining().name, "RLIMIT_AS");
+  EXPECT_EQ(Explaining().value, kMiB);
+  EXPECT_EQ(report().count, 1u);
 }
 
 // What a full control group does to the finder itself.

@@ -37,6 +37,7 @@ bool GuardedBlocks::Map() {
   const FutexLockHolder hold(lock_);
   if (on()) return true;
   const std::size_t pool_bytes = slot_count_ * stride_bytes_ + page_bytes_;
+  map_calls_.fetch_add(1, std::memory_order_relaxed);
   // The longest first, as each sample may be refused.
   if (!memory_.Reserve(pool_, pool_bytes).ok()) return false;
   if (!slots_.EnsureMapped(memory_, TableBytes()).ok()) {
@@ -260,6 +261,7 @@ void GuardedBlocks::Free(const BlockReport& call, const CallStack& stack) {
   slot.state.store(State::kFreed, std::memory_order_release);
   // Protected first: what is written in between would be taken for zero.
   slot.dirty |= !memory_.Protect(slot.pages, slot.pages_bytes).ok();
+  purge_calls_.fetch_add(1, std::memory_order_relaxed);
   slot.dirty |= !memory_.Purge(slot.pages, slot.pages_bytes).ok();
   PutSlot(index);
 }

@@ -48,6 +48,7 @@
 #include "allocator/reports/block_report.h"
 #include "allocator/reports/guard_reports.h"
 #include "allocator/stacks/call_stack.h"
+#include "allocator/statistics/statistic.h"
 #include "allocator/superslab/metadata_table.h"
 #include "allocator/superslab/region.h"
 
@@ -164,6 +165,12 @@ class GuardedBlocks {
   }
   // What is known of each slot.
   constexpr const MetadataTable& table() const { return slots_; }
+  template <typename Visit>
+  constexpr void VisitCounters(Visit& visit) const {
+    VisitTable(slots_, visit);
+    visit(Statistic::kMapCalls, map_calls_);
+    visit(Statistic::kPurgeCalls, purge_calls_);
+  }
 
   // For a fork. The child keeps all blocks; slots that other threads were
   // changing are lost to it.
@@ -272,6 +279,8 @@ class GuardedBlocks {
   // Written by any thread, read by statistics.
   std::atomic<std::uint64_t> live_blocks_{0};
   std::atomic<std::uint64_t> live_bytes_{0};
+  std::atomic<std::uint64_t> map_calls_{0};
+  std::atomic<std::uint64_t> purge_calls_{0};
 };
 
 }  // namespace hakmem

@@ -118,8 +118,8 @@ void SlabHoles::PurgeIdle(const HeapSystem& heaps) {
   // acquire: pairs with the release at the end.
   if (looking_.exchange(true, std::memory_order_acquire)) return;
   const std::uint64_t now_ms = heaps.ace.memory().NowMs();
-  if (now_ms >= next_ms_) {
-    next_ms_ = now_ms + kLookIntervalMs;
+  if (now_ms - looked_at_ms_ >= kLookIntervalMs) {
+    looked_at_ms_ = now_ms;
     const Region& region = heaps.ace.region();
     const Zone& zone = in_coarse_ ? region.coarse() : region.fine();
     HoleLook look = {heaps, zone};

@@ -91,7 +91,7 @@ class SlabHoles {
   // Of one thread at a time: who has set it.
   std::atomic<bool> looking_{false};
   // Of that thread.
-  std::uint64_t next_ms_ = 0;
+  std::uint64_t looked_at_ms_ = 0;
   bool in_coarse_ = false;
   UnitIndex next_unit_ = 0;
 };
