@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -259,7 +260,12 @@ int RunCommand(std::span<const Command* const> commands,
 
 int RunCommandLine(std::span<const Command* const> commands,
                    std::span<const char* const> arguments) {
-  const int status = RunCommand(commands, arguments);
+  int status = kNotDone;
+  try {
+    status = RunCommand(commands, arguments);
+  } catch (const std::bad_alloc&) {
+    Complain("there is not enough memory for its input");
+  }
   if (OutputError() == 0) return status;
   PrintError(absl::StrCat("hakmem: standard output cannot be written: ",
                           std::strerror(OutputError()), "\n"));

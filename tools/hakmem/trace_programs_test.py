@@ -7,6 +7,7 @@ import glob
 import gzip
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -81,6 +82,15 @@ class TraceTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(os.path.getsize(self.path), 0)
         self.assertEqual(json.loads(done.stdout), whole)
+
+    def test_more_than_memory_holds_is_said(self):
+        with open(self.path, "wb") as file:
+            file.truncate(4 << 30)
+        for command in ("trace", "heap"):
+            done = subprocess.run([HAKMEM, command, self.path], capture_output=True, text=True,
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 28, 1 << 28)))
+            self.assertEqual((done.returncode, done.stdout, done.stderr),
+                             (1, "", "hakmem %s: there is not enough memory for its input\n" % command))
 
     def test_a_program_that_frees_all_ends_with_nothing_alive(self):
         self.run_traced(PROGRAM, "frees_all")
