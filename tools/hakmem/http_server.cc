@@ -216,14 +216,17 @@ absl::Status HttpServer::Bind() {
                    errno == 0 ? "no such address" : std::strerror(errno)));
 }
 
-absl::StatusOr<std::string> HttpServer::Start() {
+absl::StatusOr<std::string> HttpServer::Listen() {
   if (absl::Status status = Bind(); !status.ok()) return status;
-  thread_ = std::thread([this] { library_->server().listen_after_bind(); });
-  library_->server().wait_until_ready();
   if (!options_.socket_path.empty()) return options_.socket_path;
   const bool is_v6 = absl::StrContains(options_.host, ':');
   return absl::StrCat("http://", is_v6 ? "[" : "", options_.host,
                       is_v6 ? "]" : "", ":", options_.port);
+}
+
+void HttpServer::Start() {
+  thread_ = std::thread([this] { library_->server().listen_after_bind(); });
+  library_->server().wait_until_ready();
 }
 
 }  // namespace hakmem::tools

@@ -43,9 +43,13 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // From now on it answers. Returns its address: "http://127.0.0.1:4256", or
-  // the socket's path. The error is a sentence.
-  absl::StatusOr<std::string> Start();
+  // Takes its address, for which a port below 1024 or another user's folder
+  // takes privileges; who connects has to wait. Returns the address:
+  // "http://127.0.0.1:4256", or the socket's path. The error is a sentence.
+  absl::StatusOr<std::string> Listen();
+  // From now on it answers. After Listen(), in threads of the caller's
+  // privileges.
+  void Start();
 
   // So many requests are answered at once; so many more wait, and the others'
   // connections are closed.

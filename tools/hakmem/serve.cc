@@ -109,14 +109,15 @@ int Serve(const std::vector<std::string>& arguments) {
         "serve)");
   }
   if (!ReadOptions(options)) return kNotDone;
-  DropPrivileges();
   const EndSignals signals({SIGINT, SIGTERM, SIGHUP});
   ServeAnswers answers(absl::GetFlag(FLAGS_most));
   HttpServer server(options, [&answers](const HttpRequest& request) {
     return answers.To(request);
   });
-  const absl::StatusOr<std::string> address = server.Start();
+  const absl::StatusOr<std::string> address = server.Listen();
   if (!address.ok()) return NotDone(ForTerminal(address.status().message()));
+  DropPrivileges();
+  server.Start();
   PrintOut(absl::StrCat("hakmem serve: ", ForTerminal(*address), "\n"));
   do {
     answers.Look();

@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from openmetrics_text import parse_openmetrics
@@ -344,6 +345,16 @@ class ServeTest(PlantedProcessTest):
         self.assertEqual(int(status["CapEff"], 16) & ~(1 << 2 | 1 << 19), 0)
         self.assertEqual(status["CapEff"], status["CapPrm"])
         self.assertEqual(status["NoNewPrivs"], "1")
+
+    @unittest.skipUnless(may_become_another(), "needs root, outside of a namespace of one user")
+    def test_root_listens_where_only_root_may(self):
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        os.chmod(folder, 0o500)
+        # Another user's folder, to which root alone adds; a port below 1024 is of the same kind.
+        os.chown(folder, 65534, 65534)
+        self.serve("--unix=" + folder + "/socket")
+        self.assertEqual(self.ask("/-/healthy", connection=UnixConnection(self.address))[0], 200)
 
 
 if __name__ == "__main__":
