@@ -199,6 +199,17 @@ class HeapGrowthTest(PlantedProcessTest):
         self.assertEqual(command.returncode, 0)
         self.hakmem("watch", process.pid, self.folder, status=1)
 
+    def test_watch_fails_where_the_process_goes_on_without_hakmem(self):
+        process = super().start("sh", "-c", "echo ready; read line; unset LD_PRELOAD; exec cat", library=LIBRARY)
+        command, pauses = self.paused("watch", process.pid, self.folder)
+        self.assertTrue(pauses.wait())
+        process.stdin.write("go\nit is cat\n")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), "it is cat\n")
+        pauses.go()
+        command.communicate()
+        self.assertEqual(command.returncode, 1)
+
     def test_since_takes_the_profile_of_that_time(self):
         process, grow = self.growing()
         hour = 3600 * 1000

@@ -162,6 +162,8 @@ std::uint64_t LivingThread(std::uint64_t pid) {
   return living == threads.end() ? pid : *living;
 }
 
+bool HasEnded(std::uint64_t pid) { return !HasMemory(LivingThread(pid)); }
+
 std::string FileNameOf(std::uint64_t pid) {
   std::error_code error;
   const std::string name =

@@ -38,6 +38,8 @@ std::vector<std::uint64_t> NumbersIn(const std::string& folder);
 // The first thread of the process, or, where that has ended before others, one
 // of these: it is by a thread that lives that the kernel tells of the memory.
 std::uint64_t LivingThread(std::uint64_t pid);
+// Whether it is gone, or waits for its parent alone.
+bool HasEnded(std::uint64_t pid);
 
 // The name of a process's file; "" where there is none to be seen.
 std::string FileNameOf(std::uint64_t pid);

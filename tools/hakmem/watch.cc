@@ -15,6 +15,7 @@
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_report.h"
 #include "tools/hakmem/output.h"
+#include "tools/hakmem/process_image.h"
 #include "tools/hakmem/process_names.h"
 #include "tools/hakmem/words.h"
 
@@ -53,13 +54,13 @@ void KeepAtMost(unsigned most, const std::string& folder, std::uint64_t pid) {
 bool Look(const std::string& pid, const std::string& folder, bool seen,
           int& status) {
   std::string lines;
+  const std::uint64_t number = std::stoull(pid);
   const absl::StatusOr<std::uint64_t> unix_ms = ReadSnapshot(pid, lines);
   if (!unix_ms.ok()) {
     Complain(ForTerminal(unix_ms.status().message()));
-    status = seen ? kDone : kNotDone;
+    status = seen && HasEnded(number) ? kDone : kNotDone;
     return false;
   }
-  const std::uint64_t number = std::stoull(pid);
   if (!Succeeded(WriteNewFile(SnapshotPath(folder, number, *unix_ms), lines))) {
     status = kNotDone;
     return false;
