@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -110,6 +111,7 @@ void Forward(const siginfo_t& signal, pid_t child) {
 // How often what runs is looked at.
 constexpr absl::Duration kFirstLook = absl::Milliseconds(10);
 constexpr absl::Duration kNextLook = absl::Seconds(1);
+constexpr int kPausesOfALook = 19;
 
 // Whether the child has ended, and then how. If it was stopped, this process
 // stops too, so that the shell sees it. A container's first process gets the
@@ -135,6 +137,10 @@ bool Collect(pid_t child, ChildEnd& end) {
 
 }  // namespace
 
+absl::Duration PauseAfter(absl::Duration pause, absl::Duration look) {
+  return std::max(std::min(2 * pause, kNextLook), kPausesOfALook * look);
+}
+
 absl::StatusOr<ChildEnd> RunChild(const std::vector<std::string>& command,
                                   const std::vector<std::string>& environment,
                                   const std::function<void(int)>& look) {
@@ -154,9 +160,11 @@ absl::StatusOr<ChildEnd> RunChild(const std::vector<std::string>& command,
     const timespec time = absl::ToTimespec(pause);
     if (::sigtimedwait(&waited, &signal, &time) < 0) {
       if (errno != EAGAIN) continue;
+      const auto begin = std::chrono::steady_clock::now();
       AddProgramsOf(*child, end.programs);
       look(*child);
-      pause = std::min(2 * pause, kNextLook);
+      pause = PauseAfter(
+          pause, absl::FromChrono(std::chrono::steady_clock::now() - begin));
     } else if (signal.si_signo == SIGCHLD) {
       ended = Collect(*child, end);
     } else {

@@ -8,8 +8,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tools/hakmem/child.h"
 #include "tools/hakmem/environment.h"
 #include "tools/hakmem/output.h"
 #include "tools/hakmem/run_output.h"
@@ -52,6 +54,16 @@ TEST(EnvironmentTest, OptionsAreCheckedAsHakmemWould) {
   EXPECT_THAT(environment.SetOption("HEAP_LIMIT").message(),
               HasSubstr("must be NAME=VALUE"));
   EXPECT_FALSE(environment.SetOption("=1").ok());
+}
+
+TEST(ChildTest, LooksTakeATwentiethOfTheTimeAtMost) {
+  EXPECT_EQ(PauseAfter(absl::Milliseconds(10), absl::ZeroDuration()),
+            absl::Milliseconds(20));
+  EXPECT_EQ(PauseAfter(absl::Seconds(1), absl::Milliseconds(50)),
+            absl::Seconds(1));
+  EXPECT_EQ(PauseAfter(absl::Seconds(1), absl::Seconds(4)), absl::Seconds(76));
+  EXPECT_EQ(PauseAfter(absl::Seconds(76), absl::Milliseconds(1)),
+            absl::Seconds(1));
 }
 
 TEST(RunReportsTest, OnlyFramesInFilesAreOthers) {
