@@ -12,7 +12,7 @@ from report_words import ratio_text
 DOCUMENT = build.ROOT / "docs" / "attacks.md"
 # What the document calls hakmem's variants.
 COLUMN_OF = {"hakmem": "release", "hakmem-hardened": "hardened"}
-STOPPED, NOTICED = ("detected", "faults", "prevented"), ("detected", "faults")
+STOPPED, NOTICED, UNTRIED = ("detected", "faults", "prevented"), ("detected", "faults"), "–"
 # Of report.css, what gives a figure its colours outside of the page.
 COLOURS = re.compile(r"\A.*?^}$.*?^}$", re.DOTALL | re.MULTILINE)
 
@@ -34,10 +34,13 @@ def share(words, counted):
 
 
 def rows_of(shown, columns):
-    """[(allocator, its words)], the best protected first; who is not in the document is left out."""
+    """[(allocator, its words)], the best protected first; who is not in the document is left out, and so is an attack
+    that one of them was not asked."""
     found = [(name, columns[COLUMN_OF.get(name, name)]) for name in shown.names if COLUMN_OF.get(name, name) in columns]
     if not found:
         raise BadUsage("of no allocator in these results does %s say what it stops" % DOCUMENT.name)
+    tried = [index for index, words in enumerate(zip(*(words for _, words in found))) if UNTRIED not in words]
+    found = [(name, [words[index] for index in tried]) for name, words in found]
     return sorted(found, key=lambda row: (-share(row[1], STOPPED), shown.names.index(row[0])))
 
 

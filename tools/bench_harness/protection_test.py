@@ -15,6 +15,7 @@ DOCUMENT = """
 | **Of one kind** | | | | |
 | a write | `overflow one` | succeeds | detected | 40 % |
 | a read | `overread one` | prevented | faults | crashes |
+| with tokens | `typed one` | succeeds | prevented | – |
 
 | technique | release | hardened | programs |
 |---|---|---|---|
@@ -35,7 +36,7 @@ class ProtectionTest(unittest.TestCase):
         text = protection.show(by_hand({"a": TIMES}), None)
         self.assertIn("| allocator | stopped, of 2 | detected or faults |", text)
         rows = [[cell.strip() for cell in line.split("|")[1:4]] for line in text.splitlines()[2:]]
-        # Who is not in the document is left out; a share of the runs and a crash are not enough.
+        # Who is not in the document is left out, and what x was not asked. A share of runs or a crash is not enough.
         self.assertEqual(rows, [["hakmem-hardened", "2", "2"], ["hakmem", "1", "0"], ["x", "0", "0"]])
 
     def test_picture_stands_alone_and_names_everybody(self):
