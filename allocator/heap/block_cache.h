@@ -15,6 +15,8 @@
 //   BC2: every block in a loaded magazine is sound (CheckMagazine).
 //   BC3: what rests lies in the first rest_mask + 1 slots of its class, bears
 //        the header Free and is this heap's.
+//   BC4: next is the block of the word at top, null if the magazine is empty.
+//        The word itself is out of date until Settle.
 #ifndef HAKMEM_ALLOCATOR_HEAP_BLOCK_CACHE_H_
 #define HAKMEM_ALLOCATOR_HEAP_BLOCK_CACHE_H_
 
@@ -84,6 +86,15 @@ class BlockCache {
     // The record of this heap's units of the class.
     UnitRecord live_record = 0;
     AllocationCount allocations;
+    // Beside the magazine, so that a call knows its block, and where that one's
+    // header lies, without waiting for top (docs/decisions/0109).
+    void* next = nullptr;
+
+    void Clear() {
+      top = 0;
+      full = 0;
+      next = nullptr;
+    }
   };
 
   // `size_bytes` <= kMaxTinyBytes.
@@ -112,14 +123,14 @@ class BlockCache {
   // A block of the class. Null: the loaded magazine is empty, or the class's
   // countdown is at its end.
   static HAK_ALWAYS_INLINE void* TryPop(ClassCache& cache) {
-    const MagazineTop top = cache.top;
-    if (MagazineFillBytes(top) == 0) [[unlikely]]
+    void* const block = cache.next;
+    if (block == nullptr) [[unlikely]]
       return nullptr;
-    void* block = *reinterpret_cast<void**>(top);
-    if (block == nullptr) __builtin_unreachable();  // spares callers a test
     if (!cache.allocations.Count()) [[unlikely]]
       return nullptr;
-    cache.top = top - kMagazineSlotBytes;
+    const MagazineTop top = cache.top - kMagazineSlotBytes;
+    cache.top = top;
+    cache.next = *reinterpret_cast<void**>(top);
     return block;
   }
 
@@ -128,7 +139,8 @@ class BlockCache {
     const MagazineTop top = cache.top;
     if (static_cast<std::uint32_t>(top) == cache.full) [[unlikely]]
       return false;
-    *reinterpret_cast<void**>(top + kMagazineSlotBytes) = block;
+    *reinterpret_cast<void**>(top) = cache.next;
+    cache.next = block;
     cache.top = top + kMagazineSlotBytes;
     return true;
   }
@@ -139,25 +151,27 @@ class BlockCache {
 
   // --- Magazines -----------------------------------------------------------
 
-  // Loads a magazine for so many blocks, or none (0).
+  // Loads a magazine for so many blocks.
   HAK_ALWAYS_INLINE void Load(SizeClass size_class, MagazineTop top,
                               std::uint32_t capacity) {
     ClassCache& cache = Cache(size_class);
     cache.top = top;
-    cache.full =
-        top == 0
-            ? 0
-            : static_cast<std::uint32_t>(
-                  MagazineStart(top) +
-                  std::max(capacity, MagazineCount(top)) * kMagazineSlotBytes);
+    MagazineLink(top) = 0;  // below the last block lies no other
+    cache.next = *reinterpret_cast<void**>(top);
+    cache.full = static_cast<std::uint32_t>(
+        MagazineStart(top) +
+        std::max(capacity, MagazineCount(top)) * kMagazineSlotBytes);
+  }
+  // The loaded magazine, with all its blocks in it. It stays loaded.
+  MagazineTop Settle(SizeClass size_class) const {
+    const ClassCache& cache = Cache(size_class);
+    if (cache.top != 0) *reinterpret_cast<void**>(cache.top) = cache.next;
+    return cache.top;
   }
   Outbox& outbox(SizeClass size_class) { return outboxes_[size_class]; }
   // Loses all blocks and magazines: they may be in mid-change.
   void DropAll() {
-    for (ClassCache& cache : caches_) {
-      cache.top = 0;
-      cache.full = 0;
-    }
+    for (ClassCache& cache : caches_) cache.Clear();
     if constexpr (kConfig.delay_reuse) resting_.Clear();
     for (Outbox& outbox : outboxes_) outbox = {};
   }
@@ -256,7 +270,9 @@ void BlockCache<kConfig>::CheckClass(const Region& region,
                    : static_cast<std::uint32_t>(MagazineStart(cache.top)) +
                          MagazineCapacity(size_class) *
                              static_cast<std::uint32_t>(kMagazineSlotBytes));
-  CheckMagazine<kConfig>(zone, size_class, cache.top, id());  // BC2
+  HAK_CHECK_EQ(cache.next == nullptr,  // BC4
+               MagazineFillBytes(cache.top) == 0);
+  CheckMagazine<kConfig>(zone, size_class, Settle(size_class), id());  // BC2
   const Outbox& outbox = outboxes_[size_class];
   HAK_CHECK_GE(outbox.full, static_cast<std::uint32_t>(outbox.top));
   if constexpr (kConfig.delay_reuse) CheckResting(zone, size_class);

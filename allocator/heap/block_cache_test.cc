@@ -56,6 +56,38 @@ TEST_F(BlockCacheTest, TakesAsMuchAsItsMagazineWasLoadedFor) {
   EXPECT_EQ(loaded.allocations.value(), 3U);
 }
 
+TEST_F(BlockCacheTest, SettledItsBlocksAreInTheMagazine) {
+  auto& loaded = cache_->Cache(kClass);
+  EXPECT_EQ(cache_->Settle(kClass), 0U);
+  cache_->Load(kClass, magazine_.empty(), 4);
+  EXPECT_EQ(cache_->Settle(kClass), magazine_.empty());
+  for (void* block : blocks_) {
+    EXPECT_TRUE(BlockCacheType::TryPush(loaded, block));
+    const MagazineTop top = cache_->Settle(kClass);
+    EXPECT_EQ(MagazineBlocks(top)[MagazineCount(top) - 1], block);
+  }
+  loaded.allocations.Wind();
+  EXPECT_EQ(BlockCacheType::TryPop(loaded), blocks_[3]);
+  EXPECT_TRUE(BlockCacheType::TryPush(loaded, blocks_[3]));
+  const MagazineTop top = cache_->Settle(kClass);
+  ASSERT_EQ(MagazineCount(top), 4U);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(MagazineBlocks(top)[i], blocks_[i]);
+}
+
+TEST_F(BlockCacheTest, TheLinkOfALoadedMagazineIsNoBlock) {
+  auto& loaded = cache_->Cache(kClass);
+  loaded.allocations.Wind();
+  for (const std::size_t count : {0, 1, 2}) {
+    magazine_.words[0] = &magazine_;
+    for (std::size_t i = 1; i <= count; ++i) magazine_.words[i] = blocks_[i];
+    cache_->Load(kClass, magazine_.empty() + count * kMagazineSlotBytes, 4);
+    for (std::size_t i = count; i > 0; --i) {
+      EXPECT_EQ(BlockCacheType::TryPop(loaded), blocks_[i]);
+    }
+    EXPECT_EQ(BlockCacheType::TryPop(loaded), nullptr);
+  }
+}
+
 TEST_F(BlockCacheTest, AFullerMagazineThanAllowedTakesNoMore) {
   auto& loaded = cache_->Cache(kClass);
   cache_->Load(kClass, magazine_.empty() + 2 * kMagazineSlotBytes, 1);

@@ -6,10 +6,10 @@
 //
 // A magazine is 64 words, aligned to its length. Word 0 links magazines in a
 // list; words 1 to 59 hold blocks; the last 4 belong to the magazine behind it,
-// and hold its address (MG2). A class keeps nothing but its magazine's `top`,
-// the address of the last word in use: its low bits are the fill, 0 means
-// empty, and no null test is needed. (Magazines and depot: Bonwick and Adams,
-// "Magazines and Vmem", USENIX 2001.)
+// and hold its address (MG2). A class keeps its magazine's `top`, the address
+// of the last word in use: its low bits are the fill, 0 means empty, and no
+// null test is needed. Beside `top` lies the last word's block (BC4).
+// (Magazines and depot: Bonwick and Adams, "Magazines and Vmem", USENIX 2001.)
 //
 // Invariants:
 //   MG1: a top is 0 (no magazine) or points to a word of a magazine.

@@ -247,8 +247,10 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   HAK_ALWAYS_INLINE bool EnsureMagazine(SizeClass size_class)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.lock()) {
     if (Cache(size_class).top != 0) return true;
-    Load(size_class, store_.TakeEmpty(), Capacity(size_class));
-    return Cache(size_class).top != 0;
+    const MagazineTop empty = store_.TakeEmpty();
+    if (empty == 0) return false;
+    Load(size_class, empty, Capacity(size_class));
+    return true;
   }
   void* Refill(SizeClass size_class, Refusal& refusal)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.lock());

@@ -25,8 +25,8 @@ void ThreadHeap<kConfig>::EndRest(SizeClass size_class) {
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FlushClass(SizeClass size_class) {
-  const MagazineTop loaded = Cache(size_class).top;
-  Load(size_class, 0, 0);
+  const MagazineTop loaded = this->Settle(size_class);
+  Cache(size_class).Clear();
   EndRest(size_class);
   store_.FlushClass(size_class, loaded);
 }

@@ -78,8 +78,6 @@ void* ThreadHeap<kConfig>::RefillFromSlabs(SizeClass size_class,
       return block;
     }
   }
-  // As full as it may be now: when it was loaded, that may have been less.
-  Load(size_class, cache.top, Capacity(size_class));
   if (!store_.slabs().HasBlocks(size_class)) FlushIdleClasses(size_class);
   // The lowest address is to be popped first.
   void** const blocks = MagazineBlocks(cache.top);
@@ -91,7 +89,9 @@ void* ThreadHeap<kConfig>::RefillFromSlabs(SizeClass size_class,
     // As slabs begin alike, all classes' first blocks would share a cache set.
     std::swap_ranges(blocks, blocks + taken / 2, blocks + taken / 2);
   }
-  cache.top += taken * kMagazineSlotBytes;
+  // As full as it may be now: when it was loaded, that may have been less.
+  Load(size_class, cache.top + taken * kMagazineSlotBytes,
+       Capacity(size_class));
   return TryPop(cache);
 }
 
@@ -116,7 +116,8 @@ void ThreadHeap<kConfig>::FreeSlow(void* block, ThreadHeap* heap,
   if (!heap->EnsureMagazine(size_class)) [[unlikely]] {
     heap->store_.PutBack(size_class, &block, 1);
   } else if (!TryPush(cache, block)) {
-    const MagazineTop empty = heap->store_.PutFull(size_class, cache.top);
+    const MagazineTop empty =
+        heap->store_.PutFull(size_class, heap->Settle(size_class));
     // Spares Load two tests.
     if (empty == 0 || MagazineFillBytes(empty) != 0) __builtin_unreachable();
     heap->Load(size_class, empty, heap->Capacity(size_class));

@@ -46,8 +46,8 @@ compilers=$(readelf --string-dump=.comment "$library")
 if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
     *-hardened.so) most=(499 449) ;;
-    *-debug.so) most=(508 452) ;;
-    *-tracing.so) most=(385 400) ;;
+    *-debug.so) most=(509 452) ;;
+    *-tracing.so) most=(386 400) ;;
     *) most=(359 389) ;;
   esac
   stripped=$(mktemp)
